@@ -1,0 +1,62 @@
+# Everything runs inside .venv, which is made on first use. `make help` lists the targets.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
+
+# Two test workers, one thread each: more would compete for the same cores.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint type bench docs reproduce clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.ready ## Fit a classifier on a small data set and show what comes out
+	@$(BIN)/kernelwright demo
+
+test: .venv/.ready ## Run the tests and the examples in the docstrings
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+lint: .venv/.ready ## Check style, formatting and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+type: .venv/.ready ## Check the types
+	$(BIN)/mypy
+
+bench: .venv/.bench ## Compare with other classifiers (takes a while)
+	$(BIN)/python benchmarks/run.py
+
+docs: .venv/.docs ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+reproduce: .venv/.ready ## Recompute a published table and compare it with the paper
+	@$(BIN)/kernelwright reproduce table1
+
+clean: ## Remove .venv, build output and caches
+	rm -rf .venv build dist site
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache catboost_info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    echo "kernelwright needs Python 3.11 or newer, and '$(PYTHON)' is not: try 'make PYTHON=python3.11 ...'." >&2; \
+	    exit 2; }
+	@echo "Setting up .venv (a few minutes the first time)"
+	@$(PYTHON) -m venv .venv
+	@$(PIP) --upgrade pip
+	@$(PIP) -c constraints.txt -e ".[dev]"
+	@touch $@
+
+.venv/.bench: .venv/.ready
+	@echo "Adding the rival methods to .venv"
+	@$(PIP) -c constraints.txt -e ".[bench]"
+	@touch $@
+
+.venv/.docs: .venv/.ready
+	@echo "Adding the documentation tools to .venv"
+	@$(PIP) -c constraints.txt -e ".[docs]"
+	@touch $@

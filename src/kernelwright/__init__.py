@@ -1,0 +1,17 @@
+"""Kernels made from data: conditional embeddings that learn their own kernel."""
+
+from kernelwright import kernels, objectives
+from kernelwright.errors import CollapseWarning, MemoryBudgetError, NumericalError, NumericalRepairWarning
+from kernelwright.estimators import EmbeddingClassifier
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CollapseWarning",
+    "EmbeddingClassifier",
+    "MemoryBudgetError",
+    "NumericalError",
+    "NumericalRepairWarning",
+    "kernels",
+    "objectives",
+]

@@ -1,0 +1,76 @@
+"""The border: what a user passed in becomes checked tensors, labels become one-hot rows, seeds generators."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from kernelwright.errors import MemoryBudgetError
+
+__all__ = ["as_matrix", "check_memory", "free_memory", "generator", "merge_duplicates", "one_hot"]
+
+
+def as_matrix(X: Any) -> Tensor:
+    """A 2-D array of numbers as a float64 tensor; a copy only where one is needed."""
+    if torch.is_tensor(X):
+        return X if X.is_floating_point() else X.to(torch.float64)
+    array = np.asarray(X, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"Expected a 2-D array of numbers (rows are points). Got shape {array.shape} instead.")
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()  # torch takes neither read-only memory nor negative strides
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def one_hot(labels: np.ndarray, n_classes: int) -> Tensor:
+    """Integer labels -> the rows of the identity they name (Y of [Hsu2018]_)."""
+    return torch.eye(n_classes, dtype=torch.float64)[torch.from_numpy(np.asarray(labels, dtype=np.int64))]
+
+
+def generator(random_state: Any) -> torch.Generator:
+    """A torch generator from anything scikit-learn takes as ``random_state``; no global state is touched."""
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    return torch.Generator().manual_seed(seed)
+
+
+def merge_duplicates(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Distinct rows of (X, y) with summed weights, and for each given row the place of its distinct row.
+
+    An embedding sees data only through distinct rows and their weights. Merging makes weights mean exactly
+    repetition, takes singular blocks out of the kernel matrix, and makes the result independent of row order.
+    """
+    table = np.column_stack([X, y]) + 0.0  # + 0.0: negative zero equals zero
+    distinct, first, place = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    place = place.reshape(-1)
+    return X[first], y[first], np.bincount(place, weights, len(distinct)), place
+
+
+def free_memory() -> float:
+    """Bytes a process may still take: the system's free memory or its container's limit, the smaller."""
+    candidates = []
+    try:
+        with open("/proc/meminfo") as lines:
+            candidates += [float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
+        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as current:
+            candidates.append(float(limit.read()) - float(current.read()))
+    except (OSError, ValueError):  # not Linux, no limit set ("max"), or no container
+        pass
+    if not candidates:
+        candidates.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
+    return min(candidates)
+
+
+def check_memory(n_bytes: float, what: str, instead: str) -> None:
+    """Refuse a job whose matrices would not fit, before anything is allocated."""
+    free = free_memory()
+    if n_bytes > 0.9 * free:
+        raise MemoryBudgetError(
+            f"{what} needs about {n_bytes / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free. {instead}"
+        )

@@ -1,0 +1,172 @@
+"""Distances between points, and the sums over all pairs that their gradients need.
+
+Euclidean distances are matrix products. L1 distances are not, so they run in a loop compiled by numba where
+that pays; without numba, or for small problems, torch gives the same numbers.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["l1", "l1_weighted_sums", "median_distance", "squared_euclidean", "squared_weighted_sums"]
+
+# Differences to form before the compiled loop beats torch by more than loading it costs.
+COMPILED_FROM = 4_000_000
+
+
+def squared_euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
+    """``|x_i - z_j|^2``, never negative, exactly zero between a point and itself."""
+    centre = X.mean(0)  # keeps cancellation small for data far from the origin
+    X = X - centre
+    if Z is None:
+        half = 0.5 * (X * X).sum(1)
+        D = torch.addmm(half[:, None] + half, X, X.T, alpha=-1.0).mul_(2.0).clamp_(min=0.0)
+        D.fill_diagonal_(0.0)
+        return D
+    Z = Z - centre
+    half_x, half_z = 0.5 * (X * X).sum(1), 0.5 * (Z * Z).sum(1)
+    return torch.addmm(half_x[:, None] + half_z, X, Z.T, alpha=-1.0).mul_(2.0).clamp_(min=0.0)
+
+
+def squared_weighted_sums(X: Tensor, W: Tensor) -> Tensor:
+    """``s_d = sum_ij W_ij (x_id - x_jd)^2`` for every feature d."""
+    X = X - X.mean(0)
+    totals = W.sum(1) + W.sum(0)
+    return totals @ (X * X) - 2.0 * (X * (W @ X)).sum(0)
+
+
+def l1(X: Tensor, Z: Tensor | None = None) -> Tensor:
+    """``sum_d |x_id - z_jd|``."""
+    other = X if Z is None else Z
+    differentiable = torch.is_grad_enabled() and (X.requires_grad or other.requires_grad)
+    compiled = None if differentiable else _compiled(len(X) * len(other) * X.shape[1])
+    if compiled is None:
+        return torch.cdist(X, other, p=1.0)
+    D = torch.empty(len(X), len(other), dtype=torch.float64)
+    if Z is None:
+        _in_threads(compiled["square"], _equal_triangles(len(X)), _array(X), D.numpy())
+    else:
+        _in_threads(compiled["rectangle"], _equal_rows(len(X)), _array(X), _array(Z), D.numpy())
+    return D
+
+
+def l1_weighted_sums(X: Tensor, W: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:
+    """``s_d = sum_ij W_ij K_ij |x_id - x_jd|`` for every feature d, and ``sum_ij W_ij K_ij``; K is symmetric."""
+    compiled = _compiled(len(X) ** 2 * X.shape[1])
+    if compiled is None:
+        N = W * K
+        return torch.stack([(N * (x[:, None] - x).abs()).sum() for x in X.T]), N.sum()
+    parts = _in_threads(compiled["sums"], _equal_triangles(len(X)), _array(X), _array(W), _array(K))
+    sums = torch.from_numpy(np.sum(parts, axis=0))
+    return sums[:-1], sums[-1]
+
+
+def median_distance(D: Tensor, weights: Tensor | None = None) -> float:
+    """Weighted median of the positive entries of a distance matrix (1 if there are none).
+
+    The weight of a pair is the product of its points' weights, so that a point of weight two counts like two
+    equal points.
+    """
+    weights = torch.ones(len(D), dtype=D.dtype) if weights is None else weights
+    i, j = torch.tril_indices(len(D), len(D), offset=-1)
+    distances, pair_weights = D[i, j], weights[i] * weights[j]
+    positive = distances > 0
+    if not bool(positive.any()):
+        return 1.0
+    distances, order = distances[positive].sort()
+    cumulative = pair_weights[positive][order].cumsum(0)
+    return float(distances[torch.searchsorted(cumulative, 0.5 * cumulative[-1])])
+
+
+def _array(X: Tensor) -> np.ndarray:
+    return X.detach().contiguous().numpy()
+
+
+def _equal_rows(n: int) -> np.ndarray:
+    return np.linspace(0, n, torch.get_num_threads() + 1).astype(np.int64)
+
+
+def _equal_triangles(n: int) -> np.ndarray:
+    """Row limits that cut the lower triangle into parts of equal area."""
+    return (n * np.sqrt(np.linspace(0, 1, torch.get_num_threads() + 1))).astype(np.int64)
+
+
+def _in_threads(function: Any, limits: np.ndarray, *arrays: np.ndarray) -> list[Any]:
+    """Run ``function(start, stop, *arrays)`` for each part, each in a thread (the loops hold no lock)."""
+    parts = list(zip(limits[:-1], limits[1:], strict=True))
+    if len(parts) == 1:
+        return [function(*parts[0], *arrays)]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(lambda part: function(*part, *arrays), parts))
+
+
+def _compiled(work: int) -> dict[str, Any] | None:
+    """The compiled loops, where they pay for ``work`` differences and numba is there."""
+    return _compile() if work >= COMPILED_FROM else None
+
+
+@cache
+def _compile() -> dict[str, Any] | None:
+    """Compile the loops below (once: they are cached on disk), or None where numba is not installed.
+
+    They run in our own threads: numba's threading layers may not be entered by several threads at once, nor
+    used after a fork.
+    """
+    try:
+        from numba import njit
+    except ImportError:
+        return None
+    matrix = "float64[:, ::1]"
+
+    def compiled(signature: str, loop: Any) -> Any:
+        return njit(signature, nogil=True, fastmath=True, cache=True)(loop)
+
+    return {
+        "square": compiled(f"void(int64, int64, {matrix}, {matrix})", _square),
+        "rectangle": compiled(f"void(int64, int64, {matrix}, {matrix}, {matrix})", _rectangle),
+        "sums": compiled(f"float64[::1](int64, int64, {matrix}, {matrix}, {matrix})", _sums),
+    }
+
+
+TILE = 64  # both triangles of a tile stay in the cache
+
+
+def _square(start: int, stop: int, X: np.ndarray, D: np.ndarray) -> None:
+    for first in range(0, stop, TILE):
+        for i in range(max(start, first), stop):
+            for j in range(first, min(first + TILE, i + 1)):
+                total = 0.0
+                for d in range(X.shape[1]):
+                    total += abs(X[i, d] - X[j, d])
+                D[i, j] = total
+                D[j, i] = total
+
+
+def _rectangle(start: int, stop: int, X: np.ndarray, Z: np.ndarray, D: np.ndarray) -> None:
+    for i in range(start, stop):
+        for j in range(Z.shape[0]):
+            total = 0.0
+            for d in range(X.shape[1]):
+                total += abs(X[i, d] - Z[j, d])
+            D[i, j] = total
+
+
+def _sums(start: int, stop: int, X: np.ndarray, W: np.ndarray, K: np.ndarray) -> np.ndarray:
+    n_features = X.shape[1]
+    totals = np.zeros(n_features + 1)  # the last entry is the sum of the weights
+    for first in range(0, stop, TILE):
+        for i in range(max(start, first), stop):
+            for j in range(first, min(first + TILE, i)):
+                weight = K[i, j] * (W[i, j] + W[j, i])
+                totals[n_features] += weight
+                for d in range(n_features):
+                    totals[d] += weight * abs(X[i, d] - X[j, d])
+    for i in range(start, stop):
+        totals[n_features] += K[i, i] * W[i, i]
+    return totals

@@ -1,0 +1,25 @@
+"""Two estimates of the entropy of the label at a point, appendix A.1 of [Hsu2018]_."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from kernelwright.embedding import clip_normalise
+
+__all__ = ["clip_entropy", "embedding_entropy"]
+
+
+def clip_entropy(outputs: Tensor) -> Tensor:
+    """Entropy of the clip-normalised outputs, Eq. (33)."""
+    p = clip_normalise(outputs)
+    return -torch.special.xlogy(p, p).sum(1)
+
+
+def embedding_entropy(outputs: Tensor, *, clip: bool = False) -> Tensor:
+    """The embedding's own expectation of ``u(y) = -log f_y`` (zero where f_y <= 0), Eqs. (36) and (37).
+
+    It may come out a little below zero where the model is very sure; ``clip`` lifts it to zero.
+    """
+    entropy = -torch.special.xlogy(outputs, outputs.clamp(min=0.0)).where(outputs > 0, 0.0).sum(1)
+    return entropy.clamp(min=0.0) if clip else entropy

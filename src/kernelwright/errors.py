@@ -1,0 +1,21 @@
+"""Errors and warnings a user may meet, each with a name of its own so that it can be caught."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class NumericalError(np.linalg.LinAlgError):
+    """A matrix could not be factorised, even after the largest repair that is allowed."""
+
+
+class MemoryBudgetError(MemoryError):
+    """A job was refused before it started because its matrices would not fit in memory."""
+
+
+class NumericalRepairWarning(UserWarning):
+    """A matrix was changed a little so that it could be factorised; the message says by how much."""
+
+
+class CollapseWarning(UserWarning):
+    """Learning ended at the constant predictor: the complexity term outweighed the data."""

@@ -1,0 +1,417 @@
+"""The scikit-learn face of the multiclass conditional embedding."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import sys
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_consistent_length, column_or_1d, compute_class_weight
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from torch import Tensor
+
+from kernelwright.arrays import check_memory, generator, merge_duplicates, one_hot
+from kernelwright.calibration import fit_map
+from kernelwright.embedding import TrainingSet, embed, smoothed_prior
+from kernelwright.entropy import clip_entropy, embedding_entropy
+from kernelwright.kernels import Kernel, Precomputed, Tabular
+from kernelwright.linalg import threads_for
+from kernelwright.risk import RiskBound, clipped_log_loss, rademacher_bound
+from kernelwright.scaling import make_scaler
+from kernelwright.training import Step
+from kernelwright.tuning import Settings, choose
+
+__all__ = ["EmbeddingClassifier"]
+
+BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
+
+
+class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
+    """Class probabilities from a kernel that is learned from the data.
+
+    A conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge
+    are chosen by gradient, in seconds, with no grid search, and whose outputs are turned into calibrated
+    probabilities.
+
+    Parameters
+    ----------
+    kernel : Kernel, "precomputed" or None, default=None
+        ``None`` is the library's default for tables, :class:`kernelwright.kernels.Tabular`. With "precomputed",
+        ``X`` is the kernel matrix (at prediction: new rows against training rows).
+    learn : str or None, default="auto"
+        How hyperparameters are chosen: "rademacher" (the bound, Eq. 12), "held-out" (Eq. 13), "leave-one-out",
+        "empirical-risk", "cross-validation" (a grid), "median" (length scales at the median distance), ``None``
+        (as given) or "auto": leave-one-out with a small complexity term, first with equal length scales and then
+        with one for each feature, on at most 1000 rows.
+    complexity_weight : float or str, default="auto"
+        tau, the weight of the complexity against the mean loss: a number, "4e" (as printed in Eq. 12; collapses on
+        most data, with a warning), "4e/n" (as in the published results), "4e/sqrt(n)", "1/n" or "auto".
+    ridge : float or "auto", default="auto"
+        lambda: the start value where it is learned, the value itself where it is not.
+    optimizer : {"auto", "lbfgs", "adam"}, default="auto"
+        L-BFGS-B on all rows, or Adam, which also takes mini-batches.
+    batch_size : int or None, default=None
+        Rows in a mini-batch; ``None`` is all rows.
+    max_iter : int or None, default=None
+        Most steps of the optimiser; ``None`` is the method's own number.
+    learning_rate : float, default=0.1
+        Of Adam.
+    tol : float, default=1e-6
+        Relative change of the objective at which L-BFGS-B stops.
+    probability : {"auto", "power", "softmax", "clip"}, default="auto"
+        Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
+        "clip" is Eq. (6).
+    scale : {"auto", "standard", "unit", None}, default="auto"
+        What is done to the inputs first. "auto" gives the default kernel its own views of a table and leaves the
+        inputs of a given kernel untouched.
+    class_weight : dict, "balanced" or None, default=None
+        As in scikit-learn: multiplies the weights of the rows.
+    warm_start : bool, default=False
+        Start from the hyperparameters of the last fit.
+    callback : callable or None, default=None
+        Called with a :class:`~kernelwright.training.Step` after each step; raise ``StopIteration`` to stop.
+    random_state : int, RandomState or None, default=None
+        For samples and mini-batches. No global random state is used.
+    verbose : int, default=0
+        If positive, a line on standard error every so many steps.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    kernel_ : Kernel
+        A copy of ``kernel`` with the learned numbers.
+    ridge_ : float
+    complexity_ : float
+        The bound r of Eq. (11) at the end.
+    objective_ : float
+        Value of the objective that was learned by (NaN where there was none).
+    history_ : list of Step
+    n_iter_ : int
+    prior_ : ndarray
+        What the raw outputs return to far from all data: class frequencies, or zeros where ``learn`` is one of the
+        paper's methods.
+    points_, coefficients_ : ndarray
+        Distinct training points as the kernel sees them, and V of Eq. (5).
+    probability_map_ : ProbabilityMap
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    Equal rows are merged and their weights added, so an integer weight means exactly as many copies. Cost is cubic,
+    memory quadratic in the number of distinct rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.model_selection import train_test_split
+    >>> from kernelwright import EmbeddingClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = EmbeddingClassifier().fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.95)
+    True
+    >>> model.predict_proba(X_test).shape
+    (45, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [Kernel, StrOptions({"precomputed"}), None],
+        "learn": [
+            StrOptions(
+                {
+                    "auto",
+                    "rademacher",
+                    "held-out",
+                    "leave-one-out",
+                    "empirical-risk",
+                    "cross-validation",
+                    "median",
+                }
+            ),
+            None,
+        ],
+        "complexity_weight": [
+            Interval(Real, 0, None, closed="left"),
+            StrOptions({"auto", "4e", "4e/n", "4e/sqrt(n)", "1/n"}),
+        ],
+        "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "optimizer": [StrOptions({"auto", "lbfgs", "adam"})],
+        "batch_size": [Interval(Integral, 2, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "probability": [StrOptions({"auto", "power", "softmax", "clip"})],
+        "scale": [StrOptions({"auto", "standard", "unit"}), None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+        "callback": [callable, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        kernel: Kernel | str | None = None,
+        *,
+        learn: str | None = "auto",
+        complexity_weight: float | str = "auto",
+        ridge: float | str = "auto",
+        optimizer: str = "auto",
+        batch_size: int | None = None,
+        max_iter: int | None = None,
+        learning_rate: float = 0.1,
+        tol: float = 1e-6,
+        probability: str = "auto",
+        scale: str | None = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Step], Any] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.learn = learn
+        self.complexity_weight = complexity_weight
+        self.ridge = ridge
+        self.optimizer = optimizer
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.tol = tol
+        self.probability = probability
+        self.scale = scale
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    # learning ------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EmbeddingClassifier:
+        """Learn the hyperparameters, solve the embedding on all rows and calibrate its probabilities."""
+        self._validate_params()
+        warm = self.warm_start and hasattr(self, "kernel_")
+        kernel = copy.deepcopy(self.kernel_) if warm else self._start_kernel()
+        X, labels, weights, kept = self._check_training_data(kernel, X, y, sample_weight)
+        if kernel.takes_vectors:
+            X, labels, weights, place = merge_duplicates(X[kept], labels, weights)
+            self.scaler_ = self._fit_scaler(X, weights)
+            points = self._encode(kernel, X)
+        else:
+            self.scaler_, place = None, np.arange(len(labels))
+            points = kernel.encode_training(X)[torch.from_numpy(kept)]
+        self._rows = (kept, place, weights)
+        _refuse_if_too_large(len(points))
+        data = self._training_set(points, labels, weights)
+        settings = Settings(
+            learn=self.learn,
+            complexity_weight=self.complexity_weight,
+            ridge=self.ridge_ if warm else self.ridge,
+            optimizer=self.optimizer,
+            max_iter=self.max_iter,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            tol=self.tol,
+            callback=_with_lines(self.callback, self.verbose),
+            warm=warm,
+        )
+        choice = choose(kernel, data, settings, generator(self.random_state))
+        self.kernel_, self.ridge_, self.objective_ = choice.kernel, choice.ridge, choice.value
+        self.history_, self.n_iter_ = choice.history, max(len(choice.history), 1)
+        self._solve(data)
+        return self
+
+    def _start_kernel(self) -> Kernel:
+        if self.kernel is None:
+            return Tabular()
+        return Precomputed() if isinstance(self.kernel, str) else copy.deepcopy(self.kernel)
+
+    def _check_training_data(
+        self, kernel: Kernel, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """Checked X; labels and weights of the rows that count, and which rows those are (weight not zero)."""
+        if kernel.takes_vectors or isinstance(kernel, Precomputed):
+            X, y = validate_data(self, X, y, dtype=np.float64)
+        else:
+            X, y = np.asarray(X, dtype=object), column_or_1d(y)
+            check_consistent_length(X, y)
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        kept = weights > 0
+        if not kept.any():
+            raise ValueError("All sample weights are zero: there is nothing to learn from.")
+        y, weights = y[kept], weights[kept]
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "EmbeddingClassifier needs rows of at least 2 classes, but the data contain only one class: "
+                f"{self.classes_[0]!r}."
+            )
+        if self.class_weight is not None:
+            weights = weights * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[labels]
+        return X, labels, weights, kept
+
+    def _fit_scaler(self, X: np.ndarray, weights: np.ndarray) -> Any:
+        scale = ("views" if self.kernel is None else None) if self.scale == "auto" else self.scale
+        if self.kernel is None and scale != "views":
+            raise ValueError(
+                f"The default kernel makes its own views of a table and needs scale='auto'. Got {self.scale!r}; "
+                "pass a kernel to use another scale."
+            )
+        scaler = make_scaler(scale)
+        if scaler is None:
+            return None
+        return scaler.fit(X) if scale == "unit" else scaler.fit(X, sample_weight=weights)
+
+    def _encode(self, kernel: Kernel, X: Any) -> Tensor:
+        return kernel.encode(X if self.scaler_ is None else self.scaler_.transform(X))
+
+    def _training_set(self, points: Tensor, labels: np.ndarray, weights: np.ndarray) -> TrainingSet:
+        targets, w = one_hot(labels, len(self.classes_)), torch.from_numpy(weights)
+        prior = smoothed_prior(targets, w) if self.learn == "auto" else None
+        return TrainingSet.of(points, targets, weights=w, prior=prior)
+
+    def _solve(self, data: TrainingSet) -> None:
+        """The embedding of all rows at the hyperparameters that were chosen."""
+        with torch.no_grad(), threads_for(len(data)):
+            embedding = embed(self.kernel_.forward(data.points), data, self.ridge_)
+            name = "power" if self.probability == "auto" else self.probability
+            outputs = embedding.fitted if name == "clip" else embedding.leave_one_out()
+            self.probability_map_ = fit_map(name, outputs, data.targets, data.weights)
+            alpha = math.sqrt(float(self.kernel_.sup_diag(data.points)))
+        self.complexity_ = alpha * math.sqrt(embedding.squared_norm)
+        self.training_loss_, _ = clipped_log_loss(embedding.fitted, data.targets, data.weights)
+        self.prior_ = data.prior.numpy()
+        self.points_ = data.points.numpy()
+        self.coefficients_ = embedding.coefficients.numpy()
+
+    # prediction ----------------------------------------------------------------------------------------
+
+    def raw_outputs(self, X: Any) -> np.ndarray:
+        """``f(x)`` of Eq. (5), a column for each class: estimates of the probabilities that may leave [0, 1]."""
+        return self._raw(X).numpy()
+
+    def _raw(self, X: Any) -> Tensor:
+        blocks = [self._prior + K @ self._coefficients for K in self._kernel_blocks(X)]
+        return torch.cat(blocks) if blocks else torch.zeros(0, len(self.classes_), dtype=torch.float64)
+
+    @property
+    def _prior(self) -> Tensor:
+        return torch.from_numpy(self.prior_)
+
+    @property
+    def _coefficients(self) -> Tensor:
+        return torch.from_numpy(self.coefficients_)
+
+    def _kernel_blocks(self, X: Any) -> Iterator[Tensor]:
+        """Kernel values of new rows with the training points, some rows at a time."""
+        check_is_fitted(self)
+        if self.kernel_.takes_vectors or isinstance(self.kernel_, Precomputed):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = self._encode(self.kernel_, X)
+        training = torch.from_numpy(self.points_)
+        for block in rows.split(max(1, BLOCK_ENTRIES // len(training))):
+            with torch.no_grad():
+                yield self.kernel_.forward(block, training)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Raw outputs (Eq. 5); for two classes the second less the first, as scikit-learn has it."""
+        outputs = self.raw_outputs(X)
+        return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Calibrated probabilities, a column for each of ``classes_``."""
+        outputs = self._raw(X)
+        return self.probability_map_(outputs).numpy()
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithm of :meth:`predict_proba`."""
+        outputs = self._raw(X)
+        return self.probability_map_.log(outputs).numpy()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of largest probability."""
+        return self.classes_[self.predict_proba(X).argmax(1)]
+
+    def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
+        """Entropy (in nats) of the label at each row: high at class boundaries and far from the data.
+
+        Parameters
+        ----------
+        X : array-like
+        method : {"embedding", "clip"}
+            The embedding's own estimate, Eq. (37), or the entropy of the clip-normalised outputs, Eq. (33).
+        clip : bool, default=False
+            Lift the estimates of "embedding" that are slightly negative to zero.
+        """
+        if method not in ("embedding", "clip"):
+            raise ValueError(
+                f"The 'method' parameter of entropy must be 'embedding' or 'clip'. Got {method!r} instead."
+            )
+        outputs = self._raw(X)
+        return (clip_entropy(outputs) if method == "clip" else embedding_entropy(outputs, clip=clip)).numpy()
+
+    def risk_bound(self, beta: float = 0.05) -> RiskBound:
+        """The bound of Theorem 4 on the expected clipped cross entropy; see its ``conditions`` and ``vacuous``."""
+        check_is_fitted(self)
+        _, _, weights = self._rows
+        empirical = not self.kernel_.bounded
+        return rademacher_bound(self.training_loss_, self.complexity_, weights.sum(), beta, empirical=empirical)
+
+    def embedding_weights(self, X: Any) -> np.ndarray:
+        """``A^-1 k(x)`` of Eq. (2): the weight of each training row in ``E[g(Y) | x] ~ sum_i w_i g(y_i)``.
+
+        The factor of A is not kept after ``fit``, so each call solves anew.
+        """
+        blocks = torch.cat(list(self._kernel_blocks(X)))
+        kept, place, weights = self._rows
+        with torch.no_grad():
+            training = torch.from_numpy(self.points_)
+            data = TrainingSet.of(training, self._coefficients, weights=torch.from_numpy(weights))
+            distinct = embed(self.kernel_.forward(training), data, self.ridge_).weights(blocks).numpy()
+        counts = np.bincount(place, minlength=len(weights))  # equal rows share their weight
+        result = np.zeros((len(distinct), len(kept)))
+        result[:, kept] = (distinct / counts)[:, place]
+        return result
+
+
+def _refuse_if_too_large(n_rows: int) -> None:
+    check_memory(
+        4 * 8.0 * n_rows**2,  # the matrix, its factor, and two temporary copies
+        f"An exact embedding of {n_rows} distinct rows",
+        "Fit on a sample of the rows: the error of a kernel learned on 20,000 rows is rarely worse.",
+    )
+
+
+def _with_lines(callback: Callable[[Step], Any] | None, every: int) -> Callable[[Step], Any] | None:
+    """The user's callback, and before it a line on standard error every so many steps."""
+    if not every:
+        return callback
+    steps = itertools.count()
+
+    def report(step: Step) -> None:
+        number = next(steps)
+        if number % int(every) == 0:
+            sys.stderr.write(
+                f"step {number:4d}  objective {step.objective:.5f}  loss {step.loss:.5f}  "
+                f"complexity {step.complexity:.4g}\n"
+            )
+        if callback is not None:
+            callback(step)
+
+    return report

@@ -1,0 +1,25 @@
+"""Kernels: symmetric functions of two points, with numbers that can be learned."""
+
+from kernelwright.kernels.base import Constant, ConvexSum, Kernel, Product, Scaled, Sum
+from kernelwright.kernels.precomputed import Precomputed
+from kernelwright.kernels.string import Spectrum
+from kernelwright.kernels.tabular import Tabular
+from kernelwright.kernels.vector import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
+
+__all__ = [
+    "Constant",
+    "ConvexSum",
+    "Gaussian",
+    "Kernel",
+    "Laplace",
+    "Linear",
+    "Matern",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "RationalQuadratic",
+    "Scaled",
+    "Spectrum",
+    "Sum",
+    "Tabular",
+]

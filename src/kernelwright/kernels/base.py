@@ -1,0 +1,401 @@
+"""What every kernel can do, and how kernels combine.
+
+A kernel is a ``torch.nn.Module`` whose ``forward(X, Z)`` is its formula. ``k1 + k2``, ``k1 * k2``, ``2.0 * k``
+and ``sum([...])`` give kernels again.
+
+Examples
+--------
+>>> import numpy as np, torch
+>>> from kernelwright.kernels import Kernel, Gaussian
+>>> from kernelwright.parameters import Positive
+>>> class Cosine(Kernel):
+...     "k(x, z) = prod_d cos((x_d - z_d) / period), a kernel of one's own."
+...
+...     period = Positive()
+...
+...     def __init__(self, period=1.0):
+...         super().__init__()
+...         self.period = period
+...
+...     def forward(self, X, Z=None):
+...         Z = X if Z is None else Z
+...         return torch.cos((X[:, None] - Z) / self.period).prod(-1)
+>>> kernel = Gaussian() * Cosine(period=2.0) + 0.5
+>>> kernel(np.zeros((2, 3))).round(2)
+array([[1.5, 1.5],
+       [1.5, 1.5]])
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from kernelwright.arrays import as_matrix
+from kernelwright.parameters import Positive, Simplex
+
+__all__ = ["Constant", "ConvexSum", "Kernel", "Product", "Scaled", "Sum"]
+
+Gradients = dict[str, Tensor]
+Pullback = Callable[[Tensor], Gradients]
+
+
+class Kernel(nn.Module):
+    """A symmetric function of two points with learnable numbers. Subclasses write ``forward``."""
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        """Return the matrix ``k(x_i, z_j)``; ``Z = None`` means ``Z = X``."""
+        raise NotImplementedError
+
+    def diag(self, X: Any) -> Any:
+        """``k(x_i, x_i)`` as a vector."""
+        return self._through_border(self._diag, X)
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return torch.cat([self.forward(x).reshape(1) for x in X.split(1)])
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        """``alpha^2 = sup_x k(x, x)``; for an unbounded kernel the largest value over the points ``X``.
+
+        The second kind is *empirical*: a bound that uses it speaks of inputs no larger than these.
+        """
+        if X is None:
+            raise ValueError(
+                f"{type(self).__name__} has no known upper bound on k(x, x). Pass the points over which the "
+                "largest value is to be taken: kernel.sup_diag(X)."
+            )
+        return self._diag(self.encode(X)).max()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether ``sup_diag`` is known without data."""
+        return False
+
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether points are rows of numbers (and not strings, say)."""
+        return all(child.takes_vectors for child in self.children() if isinstance(child, Kernel))
+
+    def encode(self, X: Any) -> Tensor:
+        """Turn what a user passes as points into a tensor with a row for each point."""
+        return as_matrix(X)
+
+    def encode_training(self, X: Any) -> Tensor:
+        """The same for training points, where a kernel treats them in another way."""
+        return self.encode(X)
+
+    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+        """Settle what depends on the data before learning: the number of length scales, "median" starts."""
+        for child in self.children():
+            if isinstance(child, Kernel):
+                child.prepare(X, weights)
+
+    def use_median(self) -> None:
+        """Ask for length scales at the median distance when ``prepare`` is called (the median heuristic)."""
+        for child in self.children():
+            if isinstance(child, Kernel):
+                child.use_median()
+
+    def tie(self) -> None:
+        """Make length scales equal, for the isotropic stage of learning; ``prepare`` frees them again."""
+        for child in self.children():
+            if isinstance(child, Kernel):
+                child.tie()
+
+    def penalty(self) -> Tensor:
+        """A shrinkage term of the learnable numbers (spread of length scales), added by some objectives."""
+        parts = [child.penalty() for child in self.children() if isinstance(child, Kernel)]
+        return sum(parts, torch.zeros((), dtype=torch.float64))
+
+    def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+        """Return the kernel matrix of X and its pullback (a vector-Jacobian product).
+
+        The pullback takes ``dq/dK`` of any scalar q (it need not be symmetric) and returns the gradient of q
+        in every learnable raw parameter. This default differentiates the kernel's formula by autograd.
+        """
+        parameters = {name: p for name, p in self.named_parameters() if p.requires_grad}
+        with torch.enable_grad():
+            K = self.forward(X)
+
+        def pullback(dK: Tensor) -> Gradients:
+            if not K.requires_grad:
+                return {name: torch.zeros_like(p) for name, p in parameters.items()}
+            grads = torch.autograd.grad(K, list(parameters.values()), dK, allow_unused=True)
+            return {
+                name: torch.zeros_like(p) if g is None else g
+                for (name, p), g in zip(parameters.items(), grads, strict=True)
+            }
+
+        return K.detach(), pullback
+
+    # numpy at the border -------------------------------------------------------------------------------
+
+    def __call__(self, X: Any, Z: Any = None) -> Any:
+        """Kernel matrix of user data: tensors give a tensor (with gradient), anything else a NumPy array."""
+        return self._through_border(super().__call__, X, Z)
+
+    def _through_border(self, function: Callable[..., Tensor], *inputs: Any) -> Any:
+        if any(torch.is_tensor(x) for x in inputs):
+            return function(*inputs)
+        with torch.no_grad():
+            return function(*(x if x is None else self.encode(x) for x in inputs)).numpy()
+
+    # composition ---------------------------------------------------------------------------------------
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        return Sum(self, _lift(other))
+
+    def __radd__(self, other: Kernel | float) -> Kernel:
+        return self if isinstance(other, (int, float)) and other == 0 else Sum(_lift(other), self)
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        return Product(self, other) if isinstance(other, Kernel) else Scaled(self, other)
+
+    __rmul__ = __mul__
+
+    # scikit-learn's parameter protocol -----------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments with their present values, nested kernels as ``name__parameter``."""
+        params: dict[str, Any] = {}
+        for name in _constructor_arguments(type(self)):
+            value = getattr(self, name)
+            if torch.is_tensor(value):
+                value = value.detach().numpy()
+                value = float(value) if value.ndim == 0 else value
+            params[name] = value
+            if deep and isinstance(value, Kernel):
+                params |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
+        return params
+
+    def set_params(self, **params: Any) -> Kernel:
+        """Set constructor arguments, nested ones as ``name__parameter``."""
+        allowed = _constructor_arguments(type(self))
+        for name, value in params.items():
+            head, _, tail = name.partition("__")
+            if head not in allowed:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for kernel {type(self).__name__}. Valid parameters are: {allowed}."
+                )
+            if tail:
+                getattr(self, head).set_params(**{tail: value})
+            else:
+                setattr(self, head, value)
+        return self
+
+    def __sklearn_clone__(self) -> Kernel:
+        return copy.deepcopy(self)
+
+    def __repr__(self) -> str:
+        def short(value: Any) -> str:
+            if isinstance(value, float):
+                return f"{value:.4g}"
+            if isinstance(value, np.ndarray):
+                return "[" + ", ".join(f"{v:.4g}" for v in value[:4]) + (", ...]" if len(value) > 4 else "]")
+            return repr(value)
+
+        arguments = ", ".join(f"{name}={short(value)}" for name, value in self.get_params(deep=False).items())
+        return f"{type(self).__name__}({arguments})"
+
+
+def _constructor_arguments(cls: type) -> list[str]:
+    code = cls.__init__.__code__  # type: ignore[misc]
+    return list(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+
+def _lift(value: Kernel | float) -> Kernel:
+    """A number among kernels is the constant kernel."""
+    return value if isinstance(value, Kernel) else Constant(value)
+
+
+def _prefixed(prefix: str, gradients: Gradients) -> Gradients:
+    return {f"{prefix}.{name}": gradient for name, gradient in gradients.items()}
+
+
+class Constant(Kernel):
+    """``k(x, z) = value``."""
+
+    value = Positive()
+
+    def __init__(self, value: float = 1.0) -> None:
+        super().__init__()
+        self.value = value
+
+    bounded = True  # type: ignore[assignment]
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        return self.value.expand(len(X), len(X if Z is None else Z))
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return self.value.expand(len(X))
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        return self.value
+
+
+class _Pair(Kernel):
+    """Two kernels on the same points."""
+
+    left: Kernel
+    right: Kernel
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        super().__init__()
+        self.left, self.right = left, right
+
+    @property
+    def bounded(self) -> bool:
+        return self.left.bounded and self.right.bounded
+
+    def encode(self, X: Any) -> Tensor:
+        # A constant takes any points, so the other side decides what points are.
+        return (self.right if isinstance(self.left, Constant) else self.left).encode(X)
+
+
+class Sum(_Pair):
+    """``k(x, z) = left(x, z) + right(x, z)``."""
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        return self.left.forward(X, Z) + self.right.forward(X, Z)
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return self.left._diag(X) + self.right._diag(X)
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        if self.bounded or X is None:
+            return self.left.sup_diag(X) + self.right.sup_diag(X)
+        return super().sup_diag(X)
+
+    def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+        (K_left, back_left), (K_right, back_right) = self.left.vjp(X), self.right.vjp(X)
+        return (
+            K_left + K_right,
+            lambda dK: _prefixed("left", back_left(dK)) | _prefixed("right", back_right(dK)),
+        )
+
+
+class Product(_Pair):
+    """``k(x, z) = left(x, z) right(x, z)``."""
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        return self.left.forward(X, Z) * self.right.forward(X, Z)
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return self.left._diag(X) * self.right._diag(X)
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        if self.bounded or X is None:
+            return self.left.sup_diag(X) * self.right.sup_diag(X)
+        return super().sup_diag(X)
+
+    def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+        (K_left, back_left), (K_right, back_right) = self.left.vjp(X), self.right.vjp(X)
+        return (
+            K_left * K_right,
+            lambda dK: _prefixed("left", back_left(dK * K_right)) | _prefixed("right", back_right(dK * K_left)),
+        )
+
+
+class Scaled(Kernel):
+    """``k(x, z) = factor * kernel(x, z)``."""
+
+    factor = Positive()
+
+    def __init__(self, kernel: Kernel, factor: float = 1.0) -> None:
+        super().__init__()
+        self.kernel, self.factor = kernel, factor
+
+    @property
+    def bounded(self) -> bool:
+        return self.kernel.bounded
+
+    def encode(self, X: Any) -> Tensor:
+        return self.kernel.encode(X)
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        return self.factor * self.kernel.forward(X, Z)
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return self.factor * self.kernel._diag(X)
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        return self.factor * self.kernel.sup_diag(X)
+
+    def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+        K, back = self.kernel.vjp(X)
+        factor = self.factor.detach()
+
+        def pullback(dK: Tensor) -> Gradients:
+            own = {"log_factor": factor * (dK * K).sum()} if self.log_factor.requires_grad else {}
+            return own | _prefixed("kernel", back(factor * dK))
+
+        return factor * K, pullback
+
+
+class ConvexSum(Kernel):
+    """``k(x, z) = sum_b w_b k_b(x, z)`` with learnable weights ``w >= 0``, ``sum w = 1``.
+
+    Of kernels with ``k(x, x) = 1`` it is one again, so the weights do not change the complexity's scale.
+    """
+
+    weights = Simplex()
+
+    def __init__(self, kernels: list[Kernel], weights: Any = None) -> None:
+        super().__init__()
+        self.kernels = kernels
+        self.weights = np.full(len(kernels), 1 / len(kernels)) if weights is None else weights
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernels that are summed."""
+        return list(self._modules["parts"])  # type: ignore[arg-type]
+
+    @kernels.setter
+    def kernels(self, kernels: list[Kernel]) -> None:
+        self._modules["parts"] = nn.ModuleList(kernels)
+
+    def children(self) -> Any:
+        """Yield the kernels themselves, not the list torch keeps them in."""
+        return iter(self.kernels)
+
+    @property
+    def bounded(self) -> bool:
+        return all(kernel.bounded for kernel in self.kernels)
+
+    def encode(self, X: Any) -> Tensor:
+        return self.kernels[0].encode(X)
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        return sum(w * kernel.forward(X, Z) for w, kernel in zip(self.weights, self.kernels, strict=True))
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return sum(w * kernel._diag(X) for w, kernel in zip(self.weights, self.kernels, strict=True))
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        if self.bounded or X is None:
+            return sum(w * kernel.sup_diag(X) for w, kernel in zip(self.weights, self.kernels, strict=True))
+        return super().sup_diag(X)
+
+    def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+        parts = [kernel.vjp(X) for kernel in self.kernels]
+        w = self.weights.detach()
+
+        def pullback(dK: Tensor) -> Gradients:
+            gradients: Gradients = {}
+            for b, (_, back) in enumerate(parts):
+                gradients |= _prefixed(f"parts.{b}", back(w[b] * dK))
+            if self.logit_weights.requires_grad:
+                gradients["logit_weights"] = simplex_gradient(w, torch.stack([(dK * K).sum() for K, _ in parts]))
+            return gradients
+
+        return sum(w_b * K for w_b, (K, _) in zip(w, parts, strict=True)), pullback
+
+
+def simplex_gradient(w: Tensor, gradient: Tensor) -> Tensor:
+    """Gradient in the weights of a :class:`Simplex` -> gradient in its logits."""
+    return (w * (gradient - (w * gradient).sum()))[1:]

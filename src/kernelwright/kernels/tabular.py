@@ -1,0 +1,120 @@
+"""The library's default kernel for tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kernelwright.distances import l1, l1_weighted_sums, median_distance, squared_euclidean
+from kernelwright.kernels.base import Gradients, Kernel, Pullback, simplex_gradient
+from kernelwright.kernels.vector import MEDIAN_POINTS, LengthScale
+from kernelwright.parameters import Positive, Simplex
+
+__all__ = ["Tabular"]
+
+
+class Tabular(Kernel):
+    """A learned sum of three kernels on two views of a table.
+
+    A point is ``[z | q]``: the same features squashed (z) and as normal ranks (q); see
+    :class:`kernelwright.scaling.Tabular`. With ``|.|_l`` the L1 norm of the features divided by ``lengthscale``::
+
+        k = w_0 exp(-|z - z'|_l) + w_1 exp(-|z - z'|^2 / (2 smooth^2)) + w_2 exp(-|q - q'|_l / rank_scale)
+
+    The first part follows steps and single features, the second smooth and rotated structure, the third is
+    blind to the spacing of a feature. ``k(x, x) = 1``.
+    """
+
+    lengthscale = LengthScale(1e-4, 1e6)
+    smooth = Positive(1e-3, 1e5)
+    rank_scale = Positive(0.018, 55.0)
+    weights = Simplex()
+    median: bool
+    bounded = True  # type: ignore[assignment]
+
+    START = (-1.0, -0.5)  # logits of the second and third weight, also where shrinkage pulls them
+
+    def __init__(
+        self, lengthscale: Any = "median", smooth: float = 1.0, rank_scale: float = 1.0, weights: Any = None
+    ) -> None:
+        super().__init__()
+        self.lengthscale, self.smooth, self.rank_scale = lengthscale, smooth, rank_scale
+        start = torch.tensor((0.0, *self.START), dtype=torch.float64)
+        self.weights = torch.softmax(start, 0) if weights is None else weights
+
+    def _views(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        half = X.shape[1] // 2
+        return X[:, :half], X[:, half:]
+
+    def _parts(self, X: Tensor, Z: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The three kernels, and half the squared distance that the second is a function of."""
+        z, q = self._views(X)
+        z_other, q_other = (None, None) if Z is None else self._views(Z)
+
+        def over(view: Tensor | None, scale: Tensor) -> Tensor | None:
+            return None if view is None else view / scale
+
+        near, far, ranks = self.lengthscale, self.smooth, self.lengthscale * self.rank_scale
+        D = squared_euclidean(z / far, over(z_other, far)).mul_(0.5)
+        steps = torch.exp(-l1(z / near, over(z_other, near)))
+        ranked = torch.exp(-l1(q / ranks, over(q_other, ranks)))
+        return steps, torch.exp(-D), ranked, D
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        steps, smooth, ranks, _ = self._parts(X, Z)
+        w = self.weights
+        return w[0] * steps + w[1] * smooth + w[2] * ranks
+
+    def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+        with torch.no_grad():
+            steps, smooth, ranks, D = self._parts(X, None)
+            w, scale = self.weights, self.lengthscale
+            z, q = self._views(X)
+            z, q = z / scale, q / (scale * self.rank_scale)
+
+        def pullback(dK: Tensor) -> Gradients:
+            step_sums, step_total = l1_weighted_sums(z, dK, steps)
+            rank_sums, rank_total = l1_weighted_sums(q, dK, ranks)
+            N = dK * smooth
+            in_scales = w[0] * step_sums + w[2] * rank_sums
+            gradients = {
+                "log_lengthscale": in_scales if self.log_lengthscale.ndim else in_scales.sum(),
+                "log_smooth": 2.0 * w[1] * torch.vdot(N.view(-1), D.view(-1)),
+                "log_rank_scale": w[2] * rank_sums.sum(),
+                "logit_weights": simplex_gradient(w, torch.stack([step_total, N.sum(), rank_total])),
+            }
+            return {name: g for name, g in gradients.items() if self.get_parameter(name).requires_grad}
+
+        return (w[0] * steps).add_(smooth, alpha=float(w[1])).add_(ranks, alpha=float(w[2])), pullback
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return X.new_ones(len(X))
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        return torch.ones((), dtype=torch.float64)
+
+    def use_median(self) -> None:
+        self.lengthscale = "median"
+
+    def tie(self) -> None:
+        self.lengthscale = self.log_lengthscale.detach().mean().exp()
+
+    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+        z, _ = self._views(X)
+        if self.median:
+            some, some_weights = z[:MEDIAN_POINTS], None if weights is None else weights[:MEDIAN_POINTS]
+            self.lengthscale = median_distance(l1(some), some_weights)
+            self.smooth = median_distance(squared_euclidean(some).sqrt(), some_weights)
+        if self.log_lengthscale.ndim == 0:
+            self.lengthscale = self.lengthscale.detach().expand(z.shape[1])
+
+    def penalty(self) -> Tensor:
+        """Half the squared spread of the log length scales and distance of the mixture from its start."""
+        spread = ((self.log_lengthscale - self.log_lengthscale.mean()) ** 2).sum()
+        start = torch.tensor(self.START, dtype=torch.float64)
+        return 0.5 * (spread + ((self.logit_weights - start) ** 2).sum() + self.log_rank_scale**2)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return super().get_params(deep) | ({"lengthscale": "median"} if self.median else {})

@@ -1,0 +1,258 @@
+"""Kernels on vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kernelwright.distances import (
+    l1,
+    l1_weighted_sums,
+    median_distance,
+    squared_euclidean,
+    squared_weighted_sums,
+)
+from kernelwright.kernels.base import Gradients, Kernel, Pullback
+from kernelwright.parameters import Positive
+
+__all__ = ["Gaussian", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"]
+
+MEDIAN_POINTS = 1000  # enough points for a median distance
+
+
+class LengthScale(Positive):
+    """A positive number, a vector of them, or "median": the median distance between the training points."""
+
+    def __set__(self, module: nn.Module, value: Any) -> None:
+        module.median = isinstance(value, str)
+        if isinstance(value, str) and value != "median":
+            raise ValueError(
+                f"The {self.name!r} parameter of {type(module).__name__} must be a positive number, a vector of "
+                f"them or 'median'. Got {value!r} instead."
+            )
+        super().__set__(module, 1.0 if module.median else value)
+
+
+class _Stationary(Kernel):
+    """A kernel of differences between points that are divided by length scales; ``k(x, x) = 1``."""
+
+    lengthscale = LengthScale()
+    median: bool
+    bounded = True  # type: ignore[assignment]
+
+    def __init__(self, lengthscale: Any = 1.0, ard: bool = False) -> None:
+        super().__init__()
+        self.lengthscale = lengthscale
+        self.ard = ard or self.log_lengthscale.ndim == 1
+
+    def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        """The kernel matrix of points that have been divided by the length scales."""
+        raise NotImplementedError
+
+    def distance(self, X: Tensor) -> Tensor:
+        """The distance whose median is a sensible length scale."""
+        return squared_euclidean(X).sqrt()
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        scale = self.lengthscale
+        return self.of_scaled(X / scale, None if Z is None else Z / scale)
+
+    def lengthscale_gradient(self, sums: Tensor) -> Gradients:
+        """One gradient a feature -> the gradient of the length scale, if it is learned."""
+        learned = self.log_lengthscale.requires_grad
+        return {"log_lengthscale": sums if self.log_lengthscale.ndim else sums.sum()} if learned else {}
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return X.new_ones(len(X))
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        return torch.ones((), dtype=torch.float64)
+
+    def use_median(self) -> None:
+        self.lengthscale = "median"
+
+    def tie(self) -> None:
+        self.lengthscale = self.log_lengthscale.detach().mean().exp()
+
+    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+        if self.median:
+            some = None if weights is None else weights[:MEDIAN_POINTS]
+            self.lengthscale = median_distance(self.distance(X[:MEDIAN_POINTS]), some)
+        scale, n_features = self.lengthscale.detach(), X.shape[1]
+        if self.ard and scale.ndim == 0:
+            self.lengthscale = scale.expand(n_features)
+        elif scale.ndim and len(scale) != n_features:
+            raise ValueError(
+                f"{type(self).__name__} has {len(scale)} length scales, but the points have {n_features} features."
+            )
+
+    def penalty(self) -> Tensor:
+        """Half the squared spread of the log length scales."""
+        return 0.5 * ((self.log_lengthscale - self.log_lengthscale.mean()) ** 2).sum()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return super().get_params(deep) | ({"lengthscale": "median"} if self.median else {})
+
+
+class _Euclidean(_Stationary):
+    """A decreasing profile of the squared Euclidean distance D between scaled points."""
+
+    def profile(self, D: Tensor) -> Tensor:
+        """The kernel as a function of D."""
+        raise NotImplementedError
+
+    def slope(self, D: Tensor, K: Tensor) -> Tensor:
+        """Minus the derivative of the profile, given its value K."""
+        raise NotImplementedError
+
+    def profile_gradients(self, D: Tensor, K: Tensor, dK: Tensor) -> Gradients:
+        """Gradients in parameters of the profile itself, where it has any."""
+        return {}
+
+    def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        return self.profile(squared_euclidean(X, Z))
+
+    def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+        with torch.no_grad():
+            scaled = X / self.lengthscale
+            D = squared_euclidean(scaled)
+            K = self.profile(D)
+
+        def pullback(dK: Tensor) -> Gradients:
+            with torch.no_grad():
+                sums = 2.0 * squared_weighted_sums(scaled, dK * self.slope(D, K))
+                return self.lengthscale_gradient(sums) | self.profile_gradients(D, K, dK)
+
+        return K, pullback
+
+
+class Gaussian(_Euclidean):
+    """``k(x, z) = exp(-|(x - z) / lengthscale|^2 / 2)``.
+
+    Parameters
+    ----------
+    lengthscale : float, vector or "median", default=1.0
+        One length for all features or one for each; "median" starts at the median distance of the data.
+    ard : bool, default=False
+        Learn one length scale for each feature (automatic relevance determination).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.kernels import Gaussian
+    >>> Gaussian(lengthscale=2.0)(np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    def profile(self, D: Tensor) -> Tensor:
+        return (-0.5 * D).exp_()
+
+    def slope(self, D: Tensor, K: Tensor) -> Tensor:
+        return 0.5 * K
+
+
+class Laplace(_Stationary):
+    """``k(x, z) = exp(-sum_d |x_d - z_d| / lengthscale_d)``, a product over the features.
+
+    Parameters are those of :class:`Gaussian`; the median is that of the L1 distance.
+    """
+
+    def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        return torch.exp(-l1(X, Z))
+
+    def distance(self, X: Tensor) -> Tensor:
+        return l1(X)
+
+    def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+        with torch.no_grad():
+            scaled = X / self.lengthscale
+            K = self.of_scaled(scaled)
+
+        def pullback(dK: Tensor) -> Gradients:
+            sums, _ = l1_weighted_sums(scaled, dK, K)
+            return self.lengthscale_gradient(sums)
+
+        return K, pullback
+
+
+class Matern(_Euclidean):
+    """The Matern kernel of the Euclidean distance, ``nu`` = 0.5, 1.5 or 2.5.
+
+    With ``s = sqrt(2 nu) |(x - z) / lengthscale|``: ``exp(-s)``, ``(1 + s) exp(-s)``, ``(1 + s + s^2/3) exp(-s)``.
+    """
+
+    def __init__(self, lengthscale: Any = 1.0, ard: bool = False, nu: float = 1.5) -> None:
+        super().__init__(lengthscale, ard)
+        if nu not in (0.5, 1.5, 2.5):
+            raise ValueError(f"The 'nu' parameter of Matern must be 0.5, 1.5 or 2.5. Got {nu!r} instead.")
+        self.nu = nu
+
+    def _root(self, D: Tensor) -> Tensor:
+        return (2.0 * self.nu * D).clamp(min=1e-30).sqrt()  # the clamp keeps the derivative finite at zero
+
+    def profile(self, D: Tensor) -> Tensor:
+        s = self._root(D)
+        polynomial = {0.5: 1.0, 1.5: 1.0 + s, 2.5: 1.0 + s + s * s / 3.0}[self.nu]
+        return polynomial * torch.exp(-s)
+
+    def slope(self, D: Tensor, K: Tensor) -> Tensor:
+        s = self._root(D)
+        factor = {0.5: 0.5 / s, 1.5: 1.5, 2.5: (5.0 / 6.0) * (1.0 + s)}[self.nu]
+        return torch.where(D > 0, factor * torch.exp(-s), 0.0)  # a point's distance to itself does not move
+
+
+class RationalQuadratic(_Euclidean):
+    """``k(x, z) = (1 + |(x - z) / lengthscale|^2 / (2 mixture))^(-mixture)``, a mixture of Gaussian widths."""
+
+    mixture = Positive(1e-2, 1e3)
+
+    def __init__(self, lengthscale: Any = 1.0, ard: bool = False, mixture: float = 1.0) -> None:
+        super().__init__(lengthscale, ard)
+        self.mixture = mixture
+
+    def profile(self, D: Tensor) -> Tensor:
+        return (1.0 + D / (2.0 * self.mixture)) ** -self.mixture
+
+    def slope(self, D: Tensor, K: Tensor) -> Tensor:
+        return 0.5 * K / (1.0 + D / (2.0 * self.mixture.detach()))
+
+    def profile_gradients(self, D: Tensor, K: Tensor, dK: Tensor) -> Gradients:
+        if not self.log_mixture.requires_grad:
+            return {}
+        a = self.mixture.detach()
+        share = D / (2.0 * a)
+        return {"log_mixture": (dK * K * a * (share / (1.0 + share) - torch.log1p(share))).sum()}
+
+
+class Linear(Kernel):
+    """``k(x, z) = x . z``, unbounded: ``sup_diag`` is empirical."""
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        return X @ (X if Z is None else Z).T
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return (X * X).sum(1)
+
+
+class Polynomial(Kernel):
+    """``k(x, z) = (x . z / lengthscale^2 + offset)^degree``, unbounded: ``sup_diag`` is empirical."""
+
+    lengthscale = Positive()
+    offset = Positive()
+
+    def __init__(self, degree: int = 2, lengthscale: float = 1.0, offset: float = 1.0) -> None:
+        super().__init__()
+        if degree != int(degree) or degree < 1:
+            raise ValueError(
+                f"The 'degree' parameter of Polynomial must be a whole number of at least 1. Got {degree!r} instead."
+            )
+        self.degree, self.lengthscale, self.offset = int(degree), lengthscale, offset
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        return (X @ (X if Z is None else Z).T / self.lengthscale**2 + self.offset) ** self.degree
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return ((X * X).sum(1) / self.lengthscale**2 + self.offset) ** self.degree

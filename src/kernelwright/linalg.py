@@ -1,0 +1,126 @@
+"""The only file that factorises.
+
+Matrices are float64 torch tensors on the CPU; LAPACK is called through SciPy on the same memory, because
+SciPy reaches ``potri`` and ``syrk``, which torch does not, and is about twice as fast at them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.linalg import blas, lapack
+from threadpoolctl import ThreadpoolController
+from torch import Tensor
+
+from kernelwright.errors import NumericalError, NumericalRepairWarning
+
+__all__ = ["Factor", "factorise", "spectrum", "symmetric_outer", "threads_for"]
+
+# Relative to the mean of the diagonal. Ten times more each try; past the last, refuse.
+JITTERS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
+
+
+# Up to this many rows one thread is as fast as many, and costs far less: see the benchmark "threads".
+ONE_THREAD_UP_TO = 1200
+
+
+@contextmanager
+def threads_for(n_rows: int) -> Iterator[None]:
+    """Run small problems on one thread; restore the former number afterwards.
+
+    Torch and SciPy each keep threads that wait actively. Between the many short operations of a small problem
+    the two sets take the cores from each other, which costs several times the work itself.
+    """
+    if n_rows > ONE_THREAD_UP_TO:
+        yield
+    else:
+        with ThreadpoolController().limit(limits=1):
+            yield
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A Cholesky factor: ``A + jitter I = L L^T``."""
+
+    lower: np.ndarray  # Fortran order, upper triangle zero
+    jitter: float
+
+    def solve(self, B: Tensor) -> Tensor:
+        """``A^-1 B``."""
+        X, _ = lapack.dpotrs(self.lower, np.asfortranarray(B.numpy()), lower=1)
+        return torch.from_numpy(np.ascontiguousarray(X))
+
+    def inverse(self) -> Tensor:
+        """``A^-1``, whole."""
+        half, info = lapack.dpotri(self.lower, lower=1)
+        if info != 0:
+            raise NumericalError(f"The inverse of a factorised matrix failed at row {info}.")
+        half = torch.from_numpy(half.T)  # C order: the lower triangle is now the upper one
+        full = half + half.T
+        full.diagonal().mul_(0.5)
+        return full
+
+    def inverse_diagonal(self) -> Tensor:
+        """The diagonal of ``A^-1`` without the rest of it: column sums of squares of ``L^-1``."""
+        root, _ = lapack.dtrtri(self.lower, lower=1)
+        return torch.from_numpy(np.einsum("ij,ij->j", root, root))
+
+    def log_determinant(self) -> float:
+        """``log |A|``."""
+        return 2.0 * float(np.log(np.diagonal(self.lower)).sum())
+
+
+def factorise(K: Tensor, noise: Tensor | float = 0.0) -> Factor:
+    """Cholesky factor of ``K + diag(noise)``.
+
+    A matrix that is not numerically positive definite is repaired by the smallest of a list of multiples of
+    the identity that helps, with a :class:`NumericalRepairWarning`; past the list it is refused.
+    """
+    level = float((K.diagonal() + noise).mean())
+    if not np.isfinite(level):
+        raise NumericalError(
+            "The kernel matrix has entries that are not finite. Likely causes: (a) inputs of very different "
+            "scales: standardise them; (b) a polynomial kernel of high degree on large inputs; (c) a kernel "
+            "of your own that divides by zero."
+        )
+    for jitter in (0.0, *(size * abs(level) for size in JITTERS)):
+        A = K.clone(memory_format=torch.contiguous_format)
+        A.diagonal().add_(noise + jitter)
+        # The transpose of a symmetric matrix in C order is itself in Fortran order: LAPACK works in place.
+        lower, info = lapack.dpotrf(A.numpy().T, lower=1, clean=1, overwrite_a=1)
+        if info == 0 and np.isfinite(lower[-1, -1]):
+            if jitter:
+                warnings.warn(
+                    f"A {len(A)} x {len(A)} kernel matrix was not positive definite to working precision; "
+                    f"{jitter:.1e} was added to its diagonal ({jitter / abs(level):.0e} of its mean). Duplicate "
+                    "rows or a very small ridge are the usual reasons.",
+                    NumericalRepairWarning,
+                    stacklevel=2,
+                )
+            return Factor(lower, jitter)
+    raise NumericalError(
+        f"A {len(K)} x {len(K)} kernel matrix is not positive definite, even with {jitter:.1e} added to its "
+        "diagonal. Likely causes: (a) the kernel is indefinite: correct its spectrum first; (b) the ridge is "
+        "far too small: raise it; (c) inputs or kernel values are not finite."
+    )
+
+
+def symmetric_outer(B: Tensor, scale: float = 1.0) -> Tensor:
+    """A matrix ``M`` with ``<M, S> = <scale B B^T, S>`` for every symmetric ``S``.
+
+    Only one triangle is computed (half the work of a product); off the diagonal it counts twice.
+    """
+    M = blas.dsyrk(2.0 * scale, B.numpy().T, trans=1, lower=1)  # B is C ordered: its transpose costs no copy
+    M = torch.from_numpy(M.T)
+    M.diagonal().mul_(0.5)
+    return M
+
+
+def spectrum(K: Tensor) -> Tensor:
+    """Eigenvalues of a symmetric matrix, smallest first."""
+    return torch.linalg.eigvalsh(K)

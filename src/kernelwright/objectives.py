@@ -1,0 +1,307 @@
+"""What hyperparameters are learned by: closed-form values and gradients.
+
+No objective differentiates through a factorisation. Each returns ``dq/dK`` for the kernel matrix K, which the
+kernel itself turns into gradients in its parameters (see ``docs/notation.md`` for the symbols):
+
+========================  =============================================================================
+``"rademacher"``          training loss + tau r, the bound of Eq. (12) of [Hsu2018]_
+``"empirical-risk"``      training loss alone
+``"held-out"``            loss on one part of the rows by the embedding of the other + tau r, Eq. (13)
+``"leave-one-out"``       loss at each row by the embedding of all others + tau r
+``"folds"``               loss at each fold by the embedding of the other folds + tau r
+========================  =============================================================================
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from kernelwright.arrays import one_hot
+from kernelwright.embedding import TrainingSet, leave_one_out_divisor
+from kernelwright.kernels import Kernel
+from kernelwright.linalg import factorise, symmetric_outer
+from kernelwright.parameters import Positive, plain_gradients
+from kernelwright.risk import EPSILON, LOSSES, complexity_multiplier
+
+__all__ = ["Evaluation", "Hyperparameters", "Objective", "value_and_gradient"]
+
+NAMES = ("rademacher", "empirical-risk", "held-out", "leave-one-out", "folds")
+
+
+class Hyperparameters(nn.Module):
+    """All that is learned: a kernel's numbers and the ridge."""
+
+    ridge = Positive(1e-10, 1e4)
+
+    def __init__(self, kernel: Kernel, ridge: float) -> None:
+        super().__init__()
+        self.kernel, self.ridge = kernel, ridge
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Loss and complexity at a kernel matrix, with the gradient of ``loss + tau * complexity``."""
+
+    loss: float
+    complexity: float
+    d_kernel: Tensor
+    d_ridge: float
+    d_sup: float  # in alpha^2 = sup k(x, x)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An objective at one setting of the hyperparameters; gradients are in the raw parameters."""
+
+    value: float
+    loss: float
+    complexity: float
+    gradients: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """An objective by name, with its settings.
+
+    ``complexity_weight`` is tau; ``shrinkage / n`` weighs the kernel's own penalty; ``folds`` is a number of
+    folds, or a fold number for each row (of two folds, "held-out" trains on the first).
+    """
+
+    name: str
+    complexity_weight: float | str = 0.0
+    loss: str = "log"
+    epsilon: float = EPSILON
+    folds: int | tuple[int, ...] = 2
+    shrinkage: float = 0.0
+
+    def __call__(self, hyper: Hyperparameters, data: TrainingSet) -> Evaluation:
+        """Value and gradient."""
+        ridge = float(hyper.ridge.detach())
+        K, pullback = hyper.kernel.vjp(data.points)
+        with torch.enable_grad():
+            sup = hyper.kernel.sup_diag(data.points)
+        weight = 0.0 if self.name == "empirical-risk" else self.complexity_weight
+        tau = complexity_multiplier(weight, data.total_weight)
+        terms = self._terms(K, data, ridge, tau, float(sup.detach()))
+        gradients = {f"kernel.{name}": g for name, g in pullback(terms.d_kernel).items()}
+        gradients["log_ridge"] = torch.tensor(ridge * terms.d_ridge, dtype=torch.float64)
+        extra, extra_gradients = self._cheap_terms(hyper, sup, terms.d_sup, data.total_weight)
+        for name, g in extra_gradients.items():
+            gradients[name] = gradients[name] + g
+        value = terms.loss + tau * terms.complexity + extra
+        return Evaluation(value, terms.loss, terms.complexity, gradients)
+
+    def _terms(self, K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float) -> Terms:
+        if self.name in ("rademacher", "empirical-risk"):
+            return in_sample(K, data, ridge, tau, sup, self)
+        if self.name == "leave-one-out":
+            return leave_one_out(K, data, ridge, tau, sup, self)
+        folds = data.folds(self.folds) if isinstance(self.folds, int) else np.array(self.folds)
+        if self.name == "held-out":
+            return held_out(K, data, ridge, tau, sup, self, folds)
+        return fixed_folds(K, data, ridge, tau, sup, self, folds)
+
+    def _cheap_terms(
+        self, hyper: Hyperparameters, sup: Tensor, d_sup: float, n: float
+    ) -> tuple[float, dict[str, Tensor]]:
+        """The penalty, and the gradients that autograd may do: no matrix is involved."""
+        with torch.enable_grad():
+            penalty = self.shrinkage / n * hyper.kernel.penalty()
+            scalar = penalty + d_sup * sup
+        parameters = {name: p for name, p in hyper.named_parameters() if p.requires_grad}
+        if not scalar.requires_grad:
+            return float(penalty.detach()), {}
+        grads = torch.autograd.grad(scalar, list(parameters.values()), allow_unused=True)
+        return float(penalty.detach()), {name: g for name, g in zip(parameters, grads, strict=True) if g is not None}
+
+
+def _norm_slope(squared_norm: float, tau: float, sup: float) -> tuple[float, float]:
+    """``r = sqrt(sup * t)`` and ``c = tau * dr/dt``, for the squared norm t of an embedding."""
+    complexity = float(np.sqrt(sup * max(squared_norm, 0.0)))
+    return complexity, tau * sup / (2.0 * complexity) if complexity > 0 else 0.0
+
+
+def in_sample(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective) -> Terms:
+    """Eq. (12): with G = dloss/dP, ``B = A^-1 noise (G + 2cV) - cV`` and ``dq/dA = B V^T``."""
+    noise = data.noise(ridge)[:, None]
+    factor = factorise(K, noise[:, 0])
+    V = factor.solve(data.centred)
+    P = data.targets - noise * V
+    loss, G = LOSSES[how.loss](P, data.targets, data.weights, how.epsilon)
+    squared_norm = float((V * (P - data.prior)).sum())
+    complexity, c = _norm_slope(squared_norm, tau, sup)
+    B = factor.solve(noise * (G + 2.0 * c * V)) - c * V
+    d_noise = (V * (B - G - c * V)).sum(1)
+    return Terms(loss, complexity, B @ V.T, float(d_noise @ noise[:, 0]) / ridge, tau * complexity / (2.0 * sup))
+
+
+def leave_one_out(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective) -> Terms:
+    """Leave-one-out outputs ``F = Y - V / b``, b from the diagonal of ``A^-1``.
+
+    With G = dloss/dF and ``g_i = sum_k G_ik V_ik / b_i^2``:
+    ``dq/dA = A^-1 (G / b) V^T - A^-1 diag(g / w) A^-1``.
+    """
+    noise = data.noise(ridge)
+    factor = factorise(K, noise)
+    inverse = factor.inverse()
+    V = inverse @ data.centred
+    w = data.weights.clamp(min=1.0)
+    b = leave_one_out_divisor(inverse.diagonal(), data.weights, noise)[:, None]
+    F = data.targets - V / b
+    loss, G = LOSSES[how.loss](F, data.targets, data.weights, how.epsilon)
+    g = (G * V).sum(1) / b[:, 0] ** 2
+    squared_norm = float((V * (data.centred - noise[:, None] * V)).sum())
+    complexity, c = _norm_slope(squared_norm, tau, sup)
+    B = inverse @ (G / b + 2.0 * c * noise[:, None] * V) - c * V
+    d_K = _inner_product_with_inverse(inverse, g / w).addmm_(B, V.T)
+    d_noise = d_K.diagonal() - c * (V * V).sum(1) - g * (w - 1.0) / (data.weights * noise**2)
+    return Terms(loss, complexity, d_K, float(d_noise @ noise) / ridge, tau * complexity / (2.0 * sup))
+
+
+def _inner_product_with_inverse(inverse: Tensor, g: Tensor) -> Tensor:
+    """``-A^-1 diag(g) A^-1``, by half a product where g has one sign (as it has for the Brier loss)."""
+    if bool((g <= 0).all()):
+        return symmetric_outer(inverse * (-g).sqrt())
+    return -(inverse * g) @ inverse
+
+
+def held_out(
+    K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective, folds: np.ndarray
+) -> Terms:
+    """Eq. (13): the rows of fold 0 make the embedding and its complexity, the others the loss."""
+    train = torch.from_numpy(folds == 0)
+    noise = torch.zeros(len(data), dtype=torch.float64)
+    noise[train] = data.subset(train).noise(ridge)  # n in Eq. (13) is the size of the training part
+    return _splits(K, data, noise, [train], ridge, tau, sup, how)
+
+
+def fixed_folds(
+    K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective, folds: np.ndarray
+) -> Terms:
+    """Each fold by the embedding of the others, with the noise the rows have in the embedding of all."""
+    trains = [torch.from_numpy(folds != fold) for fold in np.unique(folds)]
+    return _splits(K, data, data.noise(ridge), trains, ridge, tau, sup, how)
+
+
+def _splits(
+    K: Tensor,
+    data: TrainingSet,
+    noise: Tensor,
+    trains: list[Tensor],
+    ridge: float,
+    tau: float,
+    sup: float,
+    how: Objective,
+) -> Terms:
+    """Train on T and test on the rest B, for each T of a list; losses are averaged over all rows tested.
+
+    With ``F_B = prior + K_BT V``, G = dloss/dF: ``dq/dK_BT = G V^T``, ``dq/dA_TT = (cA^-1(2 noise V) - A^-1 K_TB G
+    - cV) V^T``. So all of dq/dK is one product of stacked factors.
+    """
+    tested = float(sum(data.weights[~train].sum() for train in trains))
+    loss = complexity = d_ridge = 0.0
+    left, right = [], []
+    for train in trains:
+        T, B = train.nonzero()[:, 0], (~train).nonzero()[:, 0]
+        fitting, testing, noise_T = data.subset(T), data.subset(B), noise[T][:, None]
+        rows = K[T]
+        K_TB = rows[:, B]
+        factor = factorise(rows[:, T], noise_T[:, 0])
+        V = factor.solve(fitting.centred)
+        F = data.prior + K_TB.T @ V
+        part, G = LOSSES[how.loss](F, testing.targets, testing.weights, how.epsilon)
+        share = testing.total_weight / tested
+        squared_norm = float((V * (fitting.centred - noise_T * V)).sum())
+        r, c = _norm_slope(squared_norm, tau / len(trains), sup)
+        S = factor.solve(2.0 * c * noise_T * V - share * (K_TB @ G)) - c * V
+        d_noise = (V * (S - c * V)).sum(1)
+        loss, complexity = loss + share * part, complexity + r / len(trains)
+        d_ridge += float(d_noise @ noise_T[:, 0]) / ridge
+        u, v = torch.zeros_like(data.targets), torch.zeros_like(data.targets)
+        u[T], u[B], v[T] = S, share * G, V
+        left.append(u)
+        right.append(v)
+    d_K = torch.cat(left, 1) @ torch.cat(right, 1).T
+    return Terms(loss, complexity, d_K, d_ridge, tau * complexity / (2.0 * sup))
+
+
+def value_and_gradient(
+    name: str,
+    kernel: Kernel,
+    X: Any,
+    y: Any,
+    *,
+    ridge: float,
+    complexity_weight: float | str = "auto",
+    folds: Any = 2,
+    loss: str | None = None,
+    epsilon: float = EPSILON,
+    sample_weight: Any = None,
+) -> tuple[float, dict[str, np.ndarray]]:
+    """Value and gradient of an objective in the plain (not log) hyperparameters.
+
+    Parameters
+    ----------
+    name : {"rademacher", "empirical-risk", "held-out", "leave-one-out", "folds"}
+        The objective.
+    kernel : Kernel
+        It is copied, not changed.
+    X, y : array-like
+        Points and labels.
+    ridge : float
+        lambda.
+    complexity_weight : float, "4e", "4e/n", "4e/sqrt(n)" or "auto"
+        tau; "auto" is "4e/n" for "rademacher" and 0 for the others.
+    folds : int or array-like of int, default=2
+        Number of folds, or a fold number for each row; "held-out" trains on fold 0 and tests on the others.
+    loss : {"log", "brier"}, optional
+        Defaults to the clipped cross entropy of Eq. (7) where [Hsu2018]_ uses it ("rademacher", "empirical-risk",
+        "held-out"), to the Brier loss otherwise.
+    epsilon : float
+        The clip of the cross entropy.
+    sample_weight : array-like, optional
+        Weights of the rows.
+
+    Returns
+    -------
+    value : float
+    gradient : dict
+        ``{"ridge": ..., "kernel.lengthscale": ...}``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelwright.kernels import Gaussian
+    >>> from kernelwright.objectives import value_and_gradient
+    >>> X, y = load_iris(return_X_y=True)
+    >>> value, gradient = value_and_gradient("leave-one-out", Gaussian(), X, y, ridge=0.01)
+    >>> round(value, 3), sorted(gradient)
+    (0.087, ['kernel.lengthscale', 'ridge'])
+    """
+    if name not in NAMES:
+        raise ValueError(f"The 'name' parameter must be one of {list(NAMES)}. Got {name!r} instead.")
+    kernel = copy.deepcopy(kernel)
+    points = kernel.encode(X)
+    kernel.prepare(points)
+    classes, labels = np.unique(np.asarray(y), return_inverse=True)
+    weights = None if sample_weight is None else torch.as_tensor(np.asarray(sample_weight, dtype=np.float64))
+    data = TrainingSet.of(points, one_hot(labels, len(classes)), weights=weights)
+    in_paper = name in ("rademacher", "empirical-risk", "held-out")
+    objective = Objective(
+        name,
+        complexity_weight=("4e/n" if name == "rademacher" else 0.0)
+        if complexity_weight == "auto"
+        else complexity_weight,
+        loss=loss or ("log" if in_paper else "brier"),
+        epsilon=epsilon,
+        folds=int(folds) if np.ndim(folds) == 0 else tuple(int(fold) for fold in folds),
+    )
+    hyper = Hyperparameters(kernel, ridge)
+    evaluation = objective(hyper, data)
+    return evaluation.value, plain_gradients(hyper, evaluation.gradients)

@@ -1,0 +1,165 @@
+"""Learnable numbers: stored without constraints, read and set as plain values.
+
+A class declares ``lengthscale = Positive()`` and then writes ``self.lengthscale = 2.0``. What torch sees
+(and what an optimiser moves) is the unconstrained parameter ``log_lengthscale``. Descriptors are used rather
+than ``torch.nn.utils.parametrize`` because a parametrised module cannot be pickled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Positive", "Simplex", "plain_gradients", "plain_values"]
+
+
+class _Constrained:
+    """A plain value on the outside, an unconstrained ``nn.Parameter`` on the inside."""
+
+    prefix: str
+
+    def __init__(self, lower: float = 1e-5, upper: float = 1e5) -> None:
+        self.lower, self.upper = lower, upper
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name, self.raw_name = name, f"{self.prefix}_{name}"
+
+    def __get__(self, module: nn.Module | None, owner: type | None = None) -> Any:
+        return self if module is None else self.constrain(getattr(module, self.raw_name))
+
+    def __set__(self, module: nn.Module, value: Any) -> None:
+        plain = torch.as_tensor(np.asarray(value, dtype=np.float64)) if not torch.is_tensor(value) else value
+        self.check(module, plain)
+        old = module._parameters.get(self.raw_name)
+        raw = nn.Parameter(self.unconstrain(plain.detach().to(torch.float64)).clone())
+        raw.requires_grad_(old is None or old.requires_grad)
+        module.register_parameter(self.raw_name, raw)
+
+    def check(self, module: nn.Module, plain: Tensor) -> None:
+        """Raise a ValueError that names the parameter if ``plain`` is not allowed."""
+        raise NotImplementedError
+
+    def constrain(self, raw: Tensor) -> Tensor:
+        """Unconstrained -> plain."""
+        raise NotImplementedError
+
+    def unconstrain(self, plain: Tensor) -> Tensor:
+        """Plain -> unconstrained."""
+        raise NotImplementedError
+
+    def plain_gradient(self, raw: Tensor, gradient: Tensor) -> Tensor:
+        """Turn a gradient in the raw parameter into one in the plain value."""
+        raise NotImplementedError
+
+    def raw_bounds(self) -> tuple[float, float]:
+        """Where an optimiser may move the raw parameter."""
+        raise NotImplementedError
+
+
+class Positive(_Constrained):
+    """A positive number or vector, stored as its logarithm; ``lower`` and ``upper`` bound its learning."""
+
+    prefix = "log"
+
+    def check(self, module: nn.Module, plain: Tensor) -> None:
+        if not bool((torch.isfinite(plain) & (plain > 0)).all()) or plain.ndim > 1 or plain.numel() == 0:
+            raise ValueError(
+                f"The {self.name!r} parameter of {type(module).__name__} must be a positive number or a vector "
+                f"of them. Got {plain.tolist()!r} instead."
+            )
+
+    def constrain(self, raw: Tensor) -> Tensor:
+        return raw.exp()
+
+    def unconstrain(self, plain: Tensor) -> Tensor:
+        return plain.log()
+
+    def plain_gradient(self, raw: Tensor, gradient: Tensor) -> Tensor:
+        return gradient / raw.exp()
+
+    def raw_bounds(self) -> tuple[float, float]:
+        return float(np.log(self.lower)), float(np.log(self.upper))
+
+
+class Simplex(_Constrained):
+    """Nonnegative weights with sum one, stored as logits relative to the first weight."""
+
+    prefix = "logit"
+
+    def check(self, module: nn.Module, plain: Tensor) -> None:
+        if plain.ndim != 1 or bool((plain <= 0).any()) or abs(float(plain.sum()) - 1) > 1e-6:
+            raise ValueError(
+                f"The {self.name!r} parameter of {type(module).__name__} must be positive weights with sum 1. "
+                f"Got {plain.tolist()!r} instead."
+            )
+
+    def constrain(self, raw: Tensor) -> Tensor:
+        return torch.softmax(torch.cat([raw.new_zeros(1), raw]), 0)
+
+    def unconstrain(self, plain: Tensor) -> Tensor:
+        return (plain[1:] / plain[0]).log()
+
+    def plain_gradient(self, raw: Tensor, gradient: Tensor) -> Tensor:
+        """Gradient along the simplex: the one with sum(w * g) = 0 (any other differs by a constant)."""
+        w = self.constrain(raw)
+        return torch.cat([-gradient.sum()[None], gradient]) / w
+
+    def raw_bounds(self) -> tuple[float, float]:
+        return -6.0, 6.0
+
+
+def _owner(module: nn.Module, raw_name: str) -> tuple[nn.Module, _Constrained, str]:
+    """The module that owns a raw parameter, its descriptor, and the plain dotted name."""
+    path, _, leaf = raw_name.rpartition(".")
+    owner = module.get_submodule(path)
+    for cls in type(owner).__mro__:
+        for descriptor in vars(cls).values():
+            if isinstance(descriptor, _Constrained) and descriptor.raw_name == leaf:
+                return owner, descriptor, f"{path}.{descriptor.name}" if path else descriptor.name
+    raise KeyError(raw_name)
+
+
+def _is_plain(module: nn.Module, raw_name: str) -> bool:
+    try:
+        _owner(module, raw_name)
+    except KeyError:
+        return False
+    return True
+
+
+def plain_values(module: nn.Module) -> dict[str, np.ndarray]:
+    """Every learnable number of a module under its plain name.
+
+    A parameter that was declared without a constraint (a network's weight) keeps its own name and value.
+    """
+    values = {}
+    for raw_name, raw in module.named_parameters():
+        if _is_plain(module, raw_name):
+            owner, descriptor, name = _owner(module, raw_name)
+            values[name] = descriptor.constrain(raw.detach()).numpy().copy()
+        else:
+            values[raw_name] = raw.detach().numpy().copy()
+    return values
+
+
+def plain_gradients(module: nn.Module, gradients: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    """Gradients in raw parameters -> gradients in plain values, under plain names."""
+    plain = {}
+    for raw_name, gradient in gradients.items():
+        if _is_plain(module, raw_name):
+            owner, descriptor, name = _owner(module, raw_name)
+            gradient = descriptor.plain_gradient(owner.get_parameter(descriptor.raw_name).detach(), gradient)
+            plain[name] = gradient.numpy()
+        else:
+            plain[raw_name] = gradient.numpy()
+    return plain
+
+
+def raw_bounds(module: nn.Module, raw_name: str) -> tuple[float, float]:
+    """The bounds an optimiser keeps for a raw parameter (none if it is unconstrained by nature)."""
+    if not _is_plain(module, raw_name):
+        return -np.inf, np.inf
+    return _owner(module, raw_name)[1].raw_bounds()

@@ -1,0 +1,88 @@
+"""Input transforms: what happens to a table before a kernel sees it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["TableViews", "make_scaler"]
+
+
+class TableViews(TransformerMixin, BaseEstimator):
+    """Two views ``[z | q]`` of every column that is not constant.
+
+    ``z`` is the standardised value, squashed by ``z / sqrt(1 + (z/3)^2)`` so that an outlier lies at most three
+    deviations out. ``q`` is the normal quantile of the value's rank among the training values (interpolated
+    between them, at most 3, standardised): it does not depend on the spacing of the values.
+
+    Examples
+    --------
+    >>> from kernelwright.scaling import TableViews
+    >>> TableViews().fit_transform([[1.0], [2.0], [3.0], [400.0]]).round(2)
+    array([[-0.57, -1.34],
+           [-0.56, -0.37],
+           [-0.56,  0.37],
+           [ 1.5 ,  1.34]])
+    """
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> TableViews:
+        """Learn the columns' ranges, moments and ranks."""
+        X = np.asarray(X, dtype=np.float64)
+        w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        self.low_ = X.min(0)
+        half_range = 0.5 * X.max(0) - 0.5 * self.low_  # halves: the full range may overflow
+        self.columns_ = np.flatnonzero(half_range > 0)
+        if len(self.columns_) == 0:
+            warnings.warn("All features are constant: nothing can be learned but the class frequencies.", stacklevel=2)
+            self.columns_ = np.zeros(1, dtype=np.int64)
+        self.half_range_ = np.where(half_range > 0, half_range, 1.0)
+        U = self._unit(X)
+        self.mean_, self.deviation_ = _moments(U, w)
+        self.knots_ = [_rank_knots(u, w) for u in U.T]
+        self.rank_mean_, self.rank_deviation_ = _moments(self._ranks(U), w)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The two views side by side."""
+        check_is_fitted(self)
+        U = self._unit(np.asarray(X, dtype=np.float64))
+        z = (U - self.mean_) / self.deviation_
+        z /= np.hypot(1.0, z / 3.0)
+        q = (self._ranks(U) - self.rank_mean_) / self.rank_deviation_
+        return np.hstack([z, q])
+
+    def _unit(self, X: np.ndarray) -> np.ndarray:
+        """Columns that vary, mapped to [0, 1]: from here on no scale is too large or too small."""
+        with np.errstate(over="ignore"):  # a new value may lie 1e300 ranges away; 1e100 is as far
+            U = (0.5 * X[:, self.columns_] - 0.5 * self.low_[self.columns_]) / self.half_range_[self.columns_]
+        return np.clip(U, -1e100, 1e100)
+
+    def _ranks(self, U: np.ndarray) -> np.ndarray:
+        columns = [np.interp(u, values, scores) for u, (values, scores) in zip(U.T, self.knots_, strict=True)]
+        return np.column_stack(columns) if columns else U
+
+
+def _moments(U: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    mean = np.average(U, axis=0, weights=w) if U.shape[1] else np.zeros(0)
+    variance = np.average((U - mean) ** 2, axis=0, weights=w) if U.shape[1] else np.zeros(0)
+    return mean, np.sqrt(np.where(variance > 0, variance, 1.0))
+
+
+def _rank_knots(u: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct values of a column and the normal quantile of the middle of each one's share of the rows."""
+    values, place = np.unique(u, return_inverse=True)
+    counts = np.bincount(place.reshape(-1), w, len(values))
+    middle = (np.cumsum(counts) - 0.5 * counts) / counts.sum()
+    return values, np.clip(ndtri(middle), -3.0, 3.0)
+
+
+def make_scaler(scale: str | None) -> Any:
+    """The transform behind a word, or None: "standard", "unit" (to [0, 1]) or "views" (:class:`TableViews`)."""
+    makers = {"standard": StandardScaler, "unit": MinMaxScaler, "views": TableViews}
+    return None if scale is None else makers[scale]()

@@ -1,0 +1,211 @@
+"""One training loop: an objective, hyperparameters, data, and a way to take steps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+
+from kernelwright.embedding import TrainingSet
+from kernelwright.errors import NumericalError
+from kernelwright.objectives import Evaluation, Hyperparameters, Objective
+from kernelwright.parameters import plain_values, raw_bounds
+
+__all__ = ["LBFGS", "Adam", "Step", "TrainingResult", "train"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step saw: the objective and its parts at the hyperparameters of that moment."""
+
+    objective: float
+    loss: float
+    complexity: float
+    hyperparameters: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """Where training ended. The hyperparameters have been set to the best that were seen."""
+
+    value: float
+    n_iter: int
+    history: list[Step]
+    message: str
+
+
+@dataclass(frozen=True)
+class LBFGS:
+    """L-BFGS-B on the whole objective, within the bounds of the parameters."""
+
+    max_iter: int = 100
+    tol: float = 1e-6
+
+    def run(self, journal: _Journal) -> str:
+        """Take the steps."""
+        shapes = journal.parameters()
+        lower, upper = _flat_bounds(journal.hyper, shapes)
+        last: list[Evaluation] = []
+
+        def fun(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            _unpack(theta, shapes)
+            try:
+                evaluation = journal.evaluate()
+            except NumericalError:  # a step too far: tell the line search to come back
+                return 1e300, np.zeros_like(theta)
+            last[:] = [evaluation]
+            gradient = np.concatenate([np.atleast_1d(evaluation.gradients[name].numpy()).ravel() for name in shapes])
+            return evaluation.value, gradient
+
+        def callback(_: Any) -> None:
+            journal.record(last[0])
+
+        start = np.clip(_pack(shapes), lower, upper)
+        first, _ = fun(start)
+        journal.record(last[0]) if last else None
+        options = {"maxiter": self.max_iter, "ftol": self.tol, "gtol": 1e-8, "maxfun": 2 * self.max_iter + 10}
+        found = minimize(
+            fun,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(lower, upper, strict=True)),
+            callback=callback,
+            options=options,
+        )
+        return str(found.message)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam on the whole objective or on mini-batches (Algorithm 1 of [Hsu2018]_).
+
+    ``batches`` is "random" (drawn anew each step) or "sequential" (all rows in turn, shuffled once an epoch).
+    Training stops early when the best value has not fallen by ``tol`` for ``patience`` steps.
+    """
+
+    max_iter: int = 1000
+    learning_rate: float = 0.1
+    batch_size: int | None = None
+    batches: str = "random"
+    tol: float = 0.0
+    patience: int | None = None
+    generator: torch.Generator | None = None
+
+    def run(self, journal: _Journal) -> str:
+        """Take the steps."""
+        parameters = journal.parameters()
+        optimiser = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
+        best, since = np.inf, 0
+        for _, rows in zip(range(self.max_iter), self._rows(len(journal.data)), strict=False):
+            evaluation = journal.evaluate(rows)
+            journal.record(evaluation, whole=rows is None)
+            for name, parameter in parameters.items():
+                parameter.grad = evaluation.gradients[name].reshape(parameter.shape).to(parameter.dtype)
+            optimiser.step()
+            with torch.no_grad():
+                for name, parameter in parameters.items():
+                    parameter.clamp_(*raw_bounds(journal.hyper, name))
+                    parameter.grad = None
+            since = 0 if evaluation.value < best - self.tol else since + 1
+            best = min(best, evaluation.value)
+            if self.patience is not None and since >= self.patience:
+                return f"The objective has not fallen by {self.tol:g} for {self.patience} steps."
+        return "All steps were taken."
+
+    def _rows(self, n: int) -> Iterator[Tensor | None]:
+        """Row numbers of each step's batch; None for all rows."""
+        size = n if self.batch_size is None else min(self.batch_size, n)
+        while True:
+            if size == n:
+                yield None
+            elif self.batches == "random":
+                yield torch.randperm(n, generator=self.generator)[:size]
+            else:
+                yield from torch.randperm(n, generator=self.generator).split(size)[: n // size]
+
+
+@dataclass
+class _Journal:
+    """Evaluates the objective, writes the history and remembers the best point."""
+
+    objective: Objective
+    hyper: Hyperparameters
+    data: TrainingSet
+    callback: Callable[[Step], Any] | None = None
+    history: list[Step] = field(default_factory=list)
+    best_value: float = np.inf
+    best_state: dict[str, Tensor] = field(default_factory=dict)
+
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        return {name: p for name, p in self.hyper.named_parameters() if p.requires_grad}
+
+    def evaluate(self, rows: Tensor | None = None) -> Evaluation:
+        evaluation = self.objective(self.hyper, self.data if rows is None else self.data.subset(rows))
+        if rows is None and evaluation.value < self.best_value:
+            self.best_value, self.best_state = evaluation.value, _state(self.hyper)
+        return evaluation
+
+    def record(self, evaluation: Evaluation, whole: bool = True) -> None:
+        if not whole:  # values of different batches cannot be compared: the newest state counts as best
+            self.best_value, self.best_state = evaluation.value, {}
+        step = Step(evaluation.value, evaluation.loss, evaluation.complexity, plain_values(self.hyper))
+        self.history.append(step)
+        if self.callback is not None:
+            self.callback(step)
+
+
+def train(
+    objective: Objective,
+    hyper: Hyperparameters,
+    data: TrainingSet,
+    *,
+    optimizer: LBFGS | Adam,
+    callback: Callable[[Step], Any] | None = None,
+) -> TrainingResult:
+    """Minimise an objective over hyperparameters, which are changed in place and end at the best point seen.
+
+    Ctrl-C stops training and keeps that point, with a warning. ``callback`` is called with each :class:`Step`
+    and may stop training by raising ``StopIteration``.
+    """
+    journal = _Journal(objective, hyper, data, callback)
+    try:
+        message = optimizer.run(journal)
+    except StopIteration as stop:
+        message = f"Stopped by the callback. {stop}".strip()
+    except KeyboardInterrupt:
+        if not journal.history:
+            raise
+        message = f"Interrupted after {len(journal.history)} steps; the best hyperparameters so far are kept."
+        warnings.warn(message, UserWarning, stacklevel=2)
+    if journal.best_state:
+        hyper.load_state_dict(journal.best_state)
+    return TrainingResult(journal.best_value, len(journal.history), journal.history, message)
+
+
+def _state(hyper: Hyperparameters) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in hyper.state_dict().items()}
+
+
+def _pack(parameters: dict[str, torch.nn.Parameter]) -> np.ndarray:
+    return np.concatenate([p.detach().numpy().ravel() for p in parameters.values()])
+
+
+def _unpack(theta: np.ndarray, parameters: dict[str, torch.nn.Parameter]) -> None:
+    place = 0
+    with torch.no_grad():
+        for p in parameters.values():
+            p.copy_(torch.from_numpy(theta[place : place + p.numel()].copy()).reshape(p.shape))
+            place += p.numel()
+
+
+def _flat_bounds(hyper: Hyperparameters, parameters: dict[str, torch.nn.Parameter]) -> tuple[np.ndarray, np.ndarray]:
+    pairs = [raw_bounds(hyper, name) for name, p in parameters.items() for _ in range(p.numel())]
+    lower, upper = np.array(pairs).T
+    return lower, upper

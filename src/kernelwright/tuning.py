@@ -1,0 +1,192 @@
+"""Ways to choose hyperparameters."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernelwright.embedding import TrainingSet, embed
+from kernelwright.errors import CollapseWarning
+from kernelwright.kernels import Kernel
+from kernelwright.linalg import threads_for
+from kernelwright.objectives import Hyperparameters, Objective
+from kernelwright.parameters import plain_values
+from kernelwright.risk import complexity_multiplier
+from kernelwright.training import LBFGS, Adam, Step, TrainingResult, train
+
+__all__ = ["Choice", "Settings", "choose"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may say about learning; None or "auto" leaves it to the method."""
+
+    learn: str | None = "auto"
+    complexity_weight: float | str = "auto"
+    ridge: float | str = "auto"
+    optimizer: str = "auto"
+    max_iter: int | None = None
+    learning_rate: float = 0.1
+    batch_size: int | None = None
+    tol: float = 1e-6
+    callback: Callable[[Step], Any] | None = None
+    warm: bool = False  # kernel and ridge come from an earlier fit: refine them
+
+    def start_ridge(self) -> float:
+        """The ridge as given; 0.01 is a safer start than the 1 of [Hsu2018]_."""
+        return 0.01 if isinstance(self.ridge, str) else float(self.ridge)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Hyperparameters that were chosen, and how."""
+
+    kernel: Kernel
+    ridge: float
+    value: float  # of the objective, NaN where none was used
+    history: list[Step]
+    message: str
+
+
+def choose(kernel: Kernel, data: TrainingSet, settings: Settings, generator: torch.Generator) -> Choice:
+    """Choose a kernel's numbers and the ridge. The given kernel is changed: pass a copy."""
+    kernel.prepare(data.points, data.weights)
+    rows = min(len(data), settings.batch_size or len(data))
+    if settings.learn is None:
+        return Choice(kernel, settings.start_ridge(), math.nan, [], "Hyperparameters as given.")
+    if settings.learn == "median":
+        return _median(kernel, data, settings)
+    if settings.learn == "auto":
+        return _coarse_to_fine(kernel, data, settings, generator)
+    with threads_for(rows):
+        if settings.learn == "cross-validation":
+            return _grid(kernel, data, settings)
+        return _by_gradient(kernel, data, settings, generator)
+
+
+def _median(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
+    """The median heuristic: it uses no labels and says nothing of the ridge, which stays as given."""
+    kernel.use_median()
+    kernel.prepare(data.points, data.weights)
+    return Choice(kernel, settings.start_ridge(), math.nan, [], "Length scales at the median distance.")
+
+
+# By gradient of one objective ------------------------------------------------------------------------------
+
+TAU = {"rademacher": "4e/n", "held-out": "1/n", "leave-one-out": "1/n", "empirical-risk": 0.0}
+
+
+def _by_gradient(kernel: Kernel, data: TrainingSet, settings: Settings, generator: torch.Generator) -> Choice:
+    learn = str(settings.learn)
+    tau = TAU[learn] if settings.complexity_weight == "auto" else settings.complexity_weight
+    loss = "brier" if learn == "leave-one-out" else "log"
+    objective = Objective(learn, complexity_weight=tau, loss=loss)
+    hyper = Hyperparameters(kernel, settings.start_ridge())
+    result = train(objective, hyper, data, optimizer=_optimizer(settings, generator), callback=settings.callback)
+    ridge = float(hyper.ridge.detach())
+    if learn in ("rademacher", "held-out"):
+        rows = min(len(data), settings.batch_size or len(data))
+        _warn_of_collapse(kernel, data, ridge, complexity_multiplier(tau, rows))
+    return Choice(kernel, ridge, result.value, result.history, result.message)
+
+
+def _optimizer(settings: Settings, generator: torch.Generator) -> LBFGS | Adam:
+    name = settings.optimizer
+    if name == "auto":
+        name = "lbfgs" if settings.batch_size is None else "adam"
+    if name == "lbfgs":
+        if settings.batch_size is not None:
+            raise ValueError(
+                "optimizer='lbfgs' works on all rows at once and cannot take batch_size; use optimizer='adam'."
+            )
+        return LBFGS(settings.max_iter or 100, settings.tol)
+    return Adam(settings.max_iter or 1000, settings.learning_rate, batch_size=settings.batch_size, generator=generator)
+
+
+def _warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: float) -> None:
+    """Tell when the complexity term has won: the outputs are the same for every row.
+
+    At that point ``r = 1 / tau`` (if tau exceeds one over the norm of the class frequencies nothing is better).
+    """
+    sample = data.sample(1000, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        embedding = embed(kernel.forward(sample.points), sample, ridge)
+        complexity = math.sqrt(float(kernel.sup_diag(sample.points)) * embedding.squared_norm)
+    outputs = embedding.fitted
+    varied = float((outputs - outputs.mean(0)).abs().mean())
+    if tau > 0 and varied < 0.02 and complexity * tau < 1.2:
+        warnings.warn(
+            f"Learning collapsed to the class frequencies: the outputs are the same for all rows. The complexity "
+            f"weight tau = {tau:.3g} on the mean loss is too strong for these data (complexity {complexity:.3g}, "
+            f"1/tau = {1 / tau:.3g}). Use complexity_weight='4e/n', a smaller number, or learn='auto'.",
+            CollapseWarning,
+            stacklevel=4,
+        )
+
+
+# By a grid ---------------------------------------------------------------------------------------------------
+
+
+def _grid(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
+    """Five folds over a grid of ridges and of factors on all length scales; the Brier loss decides."""
+    objective = Objective("folds", loss="brier", folds=min(5, len(data)))
+    state = copy.deepcopy(kernel.state_dict())
+    scales = [name for name in state if name.endswith("log_lengthscale")]
+    factors = np.log(2.0) * np.arange(-3, 4) if scales else np.zeros(1)
+    history, best = [], (math.inf, 0.0, 0.01)
+    for factor, ridge in itertools.product(factors, 10.0 ** np.arange(-7.0, 0.5)):
+        kernel.load_state_dict({name: v + factor if name in scales else v for name, v in state.items()})
+        hyper = Hyperparameters(kernel, ridge)
+        found = objective(hyper, data)
+        history.append(Step(found.value, found.loss, found.complexity, plain_values(hyper)))
+        best = min(best, (found.value, factor, ridge))
+        if settings.callback is not None:
+            settings.callback(history[-1])
+    value, factor, ridge = best
+    kernel.load_state_dict({name: v + factor if name in scales else v for name, v in state.items()})
+    return Choice(kernel, ridge, value, history, f"Best of {len(history)} grid points.")
+
+
+# The library's own recipe --------------------------------------------------------------------------------------
+
+COARSE_ROWS, FINE_ROWS = 500, 1000
+COARSE_STEPS, FINE_STEPS = 10, 15
+
+
+def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, generator: torch.Generator) -> Choice:
+    """Leave-one-out Brier loss with a small complexity term, equal length scales first, then one a feature.
+
+    Hyperparameters of this kind need few rows: a sample decides them. What carries over from a sample to all
+    rows is the absolute ridge ``n lambda``, not lambda.
+    """
+    tau = "1/n" if settings.complexity_weight == "auto" else settings.complexity_weight
+    objective = Objective("leave-one-out", complexity_weight=tau, loss="brier", shrinkage=1.0)
+    fine = data.sample(FINE_ROWS, generator)
+    coarse = fine.sample(COARSE_ROWS, generator)
+    n = data.total_weight
+    hyper = Hyperparameters(kernel, (0.1 if isinstance(settings.ridge, str) else settings.ridge * n) / n)
+    history: list[Step] = []
+
+    def stage(rows: TrainingSet, steps: int) -> TrainingResult:
+        hyper.ridge = float(hyper.ridge.detach()) * n / rows.total_weight
+        with threads_for(len(rows)):
+            optimizer = LBFGS(settings.max_iter or steps, settings.tol)
+            result = train(objective, hyper, rows, optimizer=optimizer, callback=settings.callback)
+        hyper.ridge = float(hyper.ridge.detach()) * rows.total_weight / n
+        history.extend(result.history)
+        return result
+
+    if not settings.warm:
+        kernel.tie()
+        stage(coarse, COARSE_STEPS)
+        kernel.prepare(fine.points, fine.weights)
+    result = stage(fine, FINE_STEPS)
+    return Choice(kernel, float(hyper.ridge.detach()), result.value, history, result.message)
