@@ -1,6 +1,6 @@
 """Kernels made from data: conditional embeddings that learn their own kernel."""
 
-from kernelwright import kernels, objectives
+from kernelwright import baselines, datasets, kernels, objectives
 from kernelwright.errors import CollapseWarning, MemoryBudgetError, NumericalError, NumericalRepairWarning
 from kernelwright.estimators import EmbeddingClassifier
 
@@ -12,6 +12,8 @@ __all__ = [
     "MemoryBudgetError",
     "NumericalError",
     "NumericalRepairWarning",
+    "baselines",
+    "datasets",
     "kernels",
     "objectives",
 ]

@@ -35,11 +35,8 @@ class ProbabilityMap:
 class ClipMap(ProbabilityMap):
     """Clip and normalise, Eq. (6) of [Hsu2018]_. Nothing to fit; under-confident."""
 
-    def __call__(self, outputs: Tensor) -> Tensor:
-        return clip_normalise(outputs)
-
-    def log(self, outputs: Tensor) -> Tensor:
-        return self(outputs).log()
+    def log(self, outputs: Tensor) -> Tensor:  # noqa: D102
+        return clip_normalise(outputs).log()
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class SoftmaxMap(ProbabilityMap):
 
     sharpness: float
 
-    def log(self, outputs: Tensor) -> Tensor:
+    def log(self, outputs: Tensor) -> Tensor:  # noqa: D102
         return torch.log_softmax(self.sharpness * outputs, 1)
 
 
@@ -59,7 +56,7 @@ class PowerMap(ProbabilityMap):
     sharpness: float
     softness: float
 
-    def log(self, outputs: Tensor) -> Tensor:
+    def log(self, outputs: Tensor) -> Tensor:  # noqa: D102
         return torch.log_softmax(self.sharpness * _log_positive_part(outputs, self.softness)[0], 1)
 
 

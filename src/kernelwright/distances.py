@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def _equal_triangles(n: int) -> np.ndarray:
 
 def _in_threads(function: Any, limits: np.ndarray, *arrays: np.ndarray) -> list[Any]:
     """Run ``function(start, stop, *arrays)`` for each part, each in a thread (the loops hold no lock)."""
-    parts = list(zip(limits[:-1], limits[1:], strict=True))
+    parts = list(pairwise(limits))
     if len(parts) == 1:
         return [function(*parts[0], *arrays)]
     with ThreadPoolExecutor(len(parts)) as pool:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Positive", "Simplex", "plain_gradients", "plain_values"]
+__all__ = ["Positive", "Simplex", "plain_gradients", "plain_values", "raw_bounds"]
 
 
 class _Constrained:
@@ -111,23 +111,14 @@ class Simplex(_Constrained):
         return -6.0, 6.0
 
 
-def _owner(module: nn.Module, raw_name: str) -> tuple[nn.Module, _Constrained, str]:
-    """The module that owns a raw parameter, its descriptor, and the plain dotted name."""
+def _declaration(module: nn.Module, raw_name: str) -> tuple[_Constrained, str] | None:
+    """The descriptor behind a raw parameter and its plain dotted name; None if it was declared without one."""
     path, _, leaf = raw_name.rpartition(".")
-    owner = module.get_submodule(path)
-    for cls in type(owner).__mro__:
+    for cls in type(module.get_submodule(path)).__mro__:
         for descriptor in vars(cls).values():
             if isinstance(descriptor, _Constrained) and descriptor.raw_name == leaf:
-                return owner, descriptor, f"{path}.{descriptor.name}" if path else descriptor.name
-    raise KeyError(raw_name)
-
-
-def _is_plain(module: nn.Module, raw_name: str) -> bool:
-    try:
-        _owner(module, raw_name)
-    except KeyError:
-        return False
-    return True
+                return descriptor, f"{path}.{descriptor.name}" if path else descriptor.name
+    return None
 
 
 def plain_values(module: nn.Module) -> dict[str, np.ndarray]:
@@ -137,11 +128,11 @@ def plain_values(module: nn.Module) -> dict[str, np.ndarray]:
     """
     values = {}
     for raw_name, raw in module.named_parameters():
-        if _is_plain(module, raw_name):
-            owner, descriptor, name = _owner(module, raw_name)
-            values[name] = descriptor.constrain(raw.detach()).numpy().copy()
-        else:
-            values[raw_name] = raw.detach().numpy().copy()
+        found = _declaration(module, raw_name)
+        name, plain = raw_name, raw.detach()
+        if found is not None:
+            name, plain = found[1], found[0].constrain(plain)
+        values[name] = plain.numpy().copy()
     return values
 
 
@@ -149,17 +140,15 @@ def plain_gradients(module: nn.Module, gradients: dict[str, Tensor]) -> dict[str
     """Gradients in raw parameters -> gradients in plain values, under plain names."""
     plain = {}
     for raw_name, gradient in gradients.items():
-        if _is_plain(module, raw_name):
-            owner, descriptor, name = _owner(module, raw_name)
-            gradient = descriptor.plain_gradient(owner.get_parameter(descriptor.raw_name).detach(), gradient)
-            plain[name] = gradient.numpy()
-        else:
-            plain[raw_name] = gradient.numpy()
+        found = _declaration(module, raw_name)
+        name = raw_name
+        if found is not None:
+            name, gradient = found[1], found[0].plain_gradient(module.get_parameter(raw_name).detach(), gradient)
+        plain[name] = gradient.numpy()
     return plain
 
 
 def raw_bounds(module: nn.Module, raw_name: str) -> tuple[float, float]:
     """The bounds an optimiser keeps for a raw parameter (none if it is unconstrained by nature)."""
-    if not _is_plain(module, raw_name):
-        return -np.inf, np.inf
-    return _owner(module, raw_name)[1].raw_bounds()
+    found = _declaration(module, raw_name)
+    return (-np.inf, np.inf) if found is None else found[0].raw_bounds()

@@ -49,35 +49,31 @@ class LBFGS:
 
     def run(self, journal: _Journal) -> str:
         """Take the steps."""
-        shapes = journal.parameters()
-        lower, upper = _flat_bounds(journal.hyper, shapes)
-        last: list[Evaluation] = []
+        parameters = journal.parameters()
+        bounds = [raw_bounds(journal.hyper, name) for name, p in parameters.items() for _ in range(p.numel())]
+        newest: list[Evaluation] = []
 
-        def fun(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            _unpack(theta, shapes)
+        def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            _unpack(theta, parameters)
             try:
                 evaluation = journal.evaluate()
-            except NumericalError:  # a step too far: tell the line search to come back
-                return 1e300, np.zeros_like(theta)
-            last[:] = [evaluation]
-            gradient = np.concatenate([np.atleast_1d(evaluation.gradients[name].numpy()).ravel() for name in shapes])
-            return evaluation.value, gradient
+            except NumericalError:
+                if not journal.history:
+                    raise
+                return 1e300, np.zeros_like(theta)  # a step too far: the line search comes back
+            newest[:] = [evaluation]
+            if not journal.history:
+                journal.record(evaluation)
+            return evaluation.value, np.concatenate([evaluation.gradients[name].numpy().ravel() for name in parameters])
 
-        def callback(_: Any) -> None:
-            journal.record(last[0])
-
-        start = np.clip(_pack(shapes), lower, upper)
-        first, _ = fun(start)
-        journal.record(last[0]) if last else None
-        options = {"maxiter": self.max_iter, "ftol": self.tol, "gtol": 1e-8, "maxfun": 2 * self.max_iter + 10}
         found = minimize(
-            fun,
-            start,
+            value_and_gradient,
+            np.clip(_pack(parameters), *np.transpose(bounds)),
             jac=True,
             method="L-BFGS-B",
-            bounds=list(zip(lower, upper, strict=True)),
-            callback=callback,
-            options=options,
+            bounds=bounds,
+            callback=lambda _: journal.record(newest[0]),
+            options={"maxiter": self.max_iter, "ftol": self.tol, "gtol": 1e-8},
         )
         return str(found.message)
 
@@ -203,9 +199,3 @@ def _unpack(theta: np.ndarray, parameters: dict[str, torch.nn.Parameter]) -> Non
         for p in parameters.values():
             p.copy_(torch.from_numpy(theta[place : place + p.numel()].copy()).reshape(p.shape))
             place += p.numel()
-
-
-def _flat_bounds(hyper: Hyperparameters, parameters: dict[str, torch.nn.Parameter]) -> tuple[np.ndarray, np.ndarray]:
-    pairs = [raw_bounds(hyper, name) for name, p in parameters.items() for _ in range(p.numel())]
-    lower, upper = np.array(pairs).T
-    return lower, upper

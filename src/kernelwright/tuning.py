@@ -81,7 +81,7 @@ def _median(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
 
 # By gradient of one objective ------------------------------------------------------------------------------
 
-TAU = {"rademacher": "4e/n", "held-out": "1/n", "leave-one-out": "1/n", "empirical-risk": 0.0}
+TAU: dict[str, float | str] = {"rademacher": "4e/n", "held-out": "1/n", "leave-one-out": "1/n", "empirical-risk": 0.0}
 
 
 def _by_gradient(kernel: Kernel, data: TrainingSet, settings: Settings, generator: torch.Generator) -> Choice:

@@ -158,6 +158,9 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    kernel_: Kernel
+    ridge_: float
+
     def __init__(
         self,
         kernel: Kernel | str | None = None,
@@ -346,7 +349,8 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of largest probability."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)
+        return self.classes_[best]
 
     def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
         """Entropy (in nats) of the label at each row: high at class boundaries and far from the data.

@@ -305,6 +305,7 @@ class Scaled(Kernel):
     """``k(x, z) = factor * kernel(x, z)``."""
 
     factor = Positive()
+    log_factor: nn.Parameter
 
     def __init__(self, kernel: Kernel, factor: float = 1.0) -> None:
         super().__init__()
@@ -344,6 +345,7 @@ class ConvexSum(Kernel):
     """
 
     weights = Simplex()
+    logit_weights: nn.Parameter
 
     def __init__(self, kernels: list[Kernel], weights: Any = None) -> None:
         super().__init__()
@@ -353,7 +355,7 @@ class ConvexSum(Kernel):
     @property
     def kernels(self) -> list[Kernel]:
         """The kernels that are summed."""
-        return list(self._modules["parts"])  # type: ignore[arg-type]
+        return list(self._modules["parts"])  # type: ignore[call-overload]
 
     @kernels.setter
     def kernels(self, kernels: list[Kernel]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kernelwright.distances import l1, l1_weighted_sums, median_distance, squared_euclidean
 from kernelwright.kernels.base import Gradients, Kernel, Pullback, simplex_gradient
@@ -31,6 +31,9 @@ class Tabular(Kernel):
     smooth = Positive(1e-3, 1e5)
     rank_scale = Positive(0.018, 55.0)
     weights = Simplex()
+    log_lengthscale: nn.Parameter
+    log_rank_scale: nn.Parameter
+    logit_weights: nn.Parameter
     median: bool
     bounded = True  # type: ignore[assignment]
 

@@ -26,7 +26,7 @@ class LengthScale(Positive):
     """A positive number, a vector of them, or "median": the median distance between the training points."""
 
     def __set__(self, module: nn.Module, value: Any) -> None:
-        module.median = isinstance(value, str)
+        module.median = isinstance(value, str)  # type: ignore[assignment]
         if isinstance(value, str) and value != "median":
             raise ValueError(
                 f"The {self.name!r} parameter of {type(module).__name__} must be a positive number, a vector of "
@@ -39,6 +39,7 @@ class _Stationary(Kernel):
     """A kernel of differences between points that are divided by length scales; ``k(x, x) = 1``."""
 
     lengthscale = LengthScale()
+    log_lengthscale: nn.Parameter
     median: bool
     bounded = True  # type: ignore[assignment]
 
@@ -195,19 +196,24 @@ class Matern(_Euclidean):
 
     def profile(self, D: Tensor) -> Tensor:
         s = self._root(D)
-        polynomial = {0.5: 1.0, 1.5: 1.0 + s, 2.5: 1.0 + s + s * s / 3.0}[self.nu]
-        return polynomial * torch.exp(-s)
+        if self.nu == 0.5:
+            return torch.exp(-s)
+        return (1.0 + s if self.nu == 1.5 else 1.0 + s + s * s / 3.0) * torch.exp(-s)
 
     def slope(self, D: Tensor, K: Tensor) -> Tensor:
         s = self._root(D)
-        factor = {0.5: 0.5 / s, 1.5: 1.5, 2.5: (5.0 / 6.0) * (1.0 + s)}[self.nu]
-        return torch.where(D > 0, factor * torch.exp(-s), 0.0)  # a point's distance to itself does not move
+        if self.nu == 1.5:
+            return 1.5 * torch.exp(-s)
+        if self.nu == 2.5:
+            return (5.0 / 6.0) * (1.0 + s) * torch.exp(-s)
+        return torch.where(D > 0, 0.5 / s * torch.exp(-s), 0.0)  # a point's distance to itself does not move
 
 
 class RationalQuadratic(_Euclidean):
     """``k(x, z) = (1 + |(x - z) / lengthscale|^2 / (2 mixture))^(-mixture)``, a mixture of Gaussian widths."""
 
     mixture = Positive(1e-2, 1e3)
+    log_mixture: nn.Parameter
 
     def __init__(self, lengthscale: Any = 1.0, ard: bool = False, mixture: float = 1.0) -> None:
         super().__init__(lengthscale, ard)

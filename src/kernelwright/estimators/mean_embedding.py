@@ -1,0 +1,579 @@
+"""The scikit-learn face of the conditional mean embedding of any target: numbers, vectors or labels."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.linalg import lapack
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from kernelwright.arrays import check_memory, generator, merge_duplicates
+from kernelwright.embedding import TrainingSet, embed
+from kernelwright.errors import NumericalError
+from kernelwright.herding import herd
+from kernelwright.kernels import Gaussian, Kernel, Precomputed, Tabular
+from kernelwright.linalg import Factor, threads_for
+from kernelwright.objectives import Hyperparameters, Objective
+from kernelwright.scaling import make_scaler
+from kernelwright.training import LBFGS, Step, train
+from kernelwright.tuning import Choice, Settings, choose
+
+__all__ = ["ConditionalMeanEmbedding", "KroneckerDelta", "low_rank_root"]
+
+BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
+MEDIAN_TARGETS = 1000  # enough targets for a median distance
+ROOT_TOLERANCE = 1e-10  # of the largest l(y, y): what the features of the targets may leave out
+
+
+class ConditionalMeanEmbedding(BaseEstimator):
+    """The whole conditional distribution of a target, as weights on the training rows.
+
+    ``E[g(Y) | X = x]`` is estimated by ``sum_i w_i(x) g(y_i)`` for any function g, with the weights
+    ``w(x) = (K + n ridge I)^-1 k(x)``: Eq. (2) of [Hsu2018]_. One fit therefore answers questions that are asked
+    later: means, moments, probabilities of events, quantiles, samples.
+
+    The kernel and the ridge are learned by the embedding's own validation loss, the mean of
+    ``|l(y_i, .) - mu_{-i}(x_i)|^2`` in the space of the target kernel l [Grunewalder2012]_, in closed form.
+
+    Parameters
+    ----------
+    kernel : Kernel, "precomputed" or None, default=None
+        ``None`` is the library's default for tables, :class:`kernelwright.kernels.Tabular`, on its own views of the
+        columns. The inputs of a given kernel are left untouched. With "precomputed", ``X`` is the kernel matrix (at
+        prediction: new rows against training rows).
+    ridge : float or "auto", default="auto"
+        lambda: the start value where it is learned, the value itself where it is not (then "auto" is 0.01).
+    learn : {"auto", "leave-one-out", "folds", "median"} or None, default="auto"
+        How hyperparameters are chosen. "leave-one-out": each row by the embedding of all others. "folds": each fold
+        by the embedding of the other folds. "auto": leave-one-out with a small complexity term, first with equal
+        length scales and then with one for each feature, on at most 1000 rows. "median": length scales at the median
+        distance. ``None``: as given.
+    target_kernel : Kernel or None, default=None
+        The kernel l between targets. It says which errors count in learning, and what :meth:`sample` spreads over; it
+        is not learned, and :meth:`expectation` and :meth:`quantile` use it for nothing else. ``None`` is a Gaussian
+        at the median distance between standardised numbers, and the Kronecker delta between labels. A given kernel
+        sees the targets as they are.
+    prior : {"zero", "marginal"}, default="zero"
+        What the embedding returns to far from all data. "zero" is Eq. (2) to the letter: there all weights, and so
+        all expectations, shrink to zero. With "marginal", the mass that the weights miss is given to all training
+        rows alike: weights have sum one, and expectations move with a shift of g. Prefer it for numbers whose mean
+        is far from zero.
+    n_folds : int, default=5
+        Number of folds of ``learn="folds"``.
+    max_iter : int or None, default=None
+        Most steps of the optimiser; ``None`` is the method's own number.
+    random_state : int, RandomState or None, default=None
+        For the sample of rows that "auto" learns from. No global random state is used.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        A copy of ``kernel`` with the learned numbers.
+    ridge_ : float
+    target_kernel_ : Kernel
+    objective_ : float
+        Value of the objective that was learned by (NaN where there was none).
+    history_ : list of Step
+    n_iter_ : int
+    classes_ : ndarray
+        The labels; only where targets are labels.
+    targets_ : ndarray
+        The training targets, in the order of the rows of ``X``.
+    values_ : ndarray
+        The distinct targets, sorted.
+    points_ : ndarray
+        Distinct training rows as the kernel sees them.
+    factor_ : Factor
+        The Cholesky factor of ``K + n ridge I``, kept because each new g needs it.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    Targets are labels if they are strings, booleans, a pandas categorical or of dtype object; whole numbers of any
+    integer dtype are numbers. Equal rows with equal targets are merged and counted. Cost is cubic, memory quadratic
+    in the number of distinct rows; so is the size of a pickle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.estimators.mean_embedding import ConditionalMeanEmbedding
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (200, 1))
+    >>> y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    >>> model = ConditionalMeanEmbedding().fit(X, y)
+    >>> X_new = [[-0.5], [0.0], [0.5]]
+    >>> bool(np.abs(model.expectation(X_new) - [-0.997, 0.0, 0.997]).max() < 0.1)
+    True
+    >>> model.expectation(X_new, lambda y: y > 0).round()  # the probability of a positive target
+    array([0., 1., 1.])
+    >>> model.quantile(X_new, [0.1, 0.9]).shape, model.sample(X_new, 20).shape
+    ((3, 2), (3, 20))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [Kernel, StrOptions({"precomputed"}), None],
+        "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "learn": [StrOptions({"auto", "leave-one-out", "folds", "median"}), None],
+        "target_kernel": [Kernel, None],
+        "prior": [StrOptions({"zero", "marginal"})],
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+    }
+
+    kernel_: Kernel
+    target_kernel_: Kernel
+    ridge_: float
+    values_: np.ndarray
+    factor_: Factor
+
+    def __init__(
+        self,
+        kernel: Kernel | str | None = None,
+        *,
+        ridge: float | str = "auto",
+        learn: str | None = "auto",
+        target_kernel: Kernel | None = None,
+        prior: str = "zero",
+        n_folds: int = 5,
+        max_iter: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.ridge = ridge
+        self.learn = learn
+        self.target_kernel = target_kernel
+        self.prior = prior
+        self.n_folds = n_folds
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+    # learning ------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, Y: Any) -> ConditionalMeanEmbedding:
+        """Learn the hyperparameters and factorise the embedding of all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs; a list of strings where the kernel takes strings.
+        Y : array-like of shape (n,) or (n, p)
+            Real numbers, vectors or labels.
+        """
+        self._validate_params()
+        kernel = self._start_kernel()
+        X, Y = self._check_training_data(kernel, X, Y)
+        number = self._set_targets(Y)
+        if kernel.takes_vectors:
+            X, number, counts, place = merge_duplicates(X, number, np.ones(len(X)))
+            self.scaler_ = make_scaler("views").fit(X, sample_weight=counts) if self.kernel is None else None
+            points = self._encode(kernel, X)
+        else:
+            self.scaler_, counts, place = None, np.ones(len(Y)), np.arange(len(Y))
+            points = kernel.encode_training(X)
+        _refuse_if_too_large(len(points))
+        self._rows = (place, counts, number)
+        self._learn(kernel, points)
+        return self
+
+    def _start_kernel(self) -> Kernel:
+        if self.kernel is None:
+            return Tabular()
+        return Precomputed() if isinstance(self.kernel, str) else copy.deepcopy(self.kernel)
+
+    def _check_training_data(self, kernel: Kernel, X: Any, Y: Any) -> tuple[Any, np.ndarray]:
+        Y = _labels_of_category(Y)
+        if kernel.takes_vectors or isinstance(kernel, Precomputed):
+            X, Y = validate_data(self, X, Y, dtype=np.float64, multi_output=True, ensure_min_samples=2)
+        else:
+            X = np.asarray(X, dtype=object)
+            Y = check_array(Y, dtype=None, ensure_2d=False, ensure_min_samples=2, input_name="Y", estimator=self)
+            check_consistent_length(X, Y)
+        return X, _checked_targets(Y)
+
+    def _set_targets(self, Y: np.ndarray) -> np.ndarray:
+        """Keep the distinct targets and settle the kernel between them; the number of each row's target."""
+        self.targets_, labels = Y, Y.dtype.kind not in NUMBERS
+        try:
+            self.values_, number, counts = np.unique(
+                Y, return_inverse=True, return_counts=True, axis=0 if Y.ndim == 2 else None
+            )
+        except TypeError:
+            kinds = sorted({type(label).__name__ for label in Y})
+            raise ValueError(f"Labels must be of one type, so that they can be sorted. Got {kinds}.") from None
+        if labels:
+            self.classes_ = self.values_
+        elif hasattr(self, "classes_"):  # from an earlier fit
+            del self.classes_
+        kernel = self.target_kernel
+        if kernel is not None and kernel.takes_vectors == labels and not isinstance(kernel, KroneckerDelta):
+            raise ValueError(
+                f"target_kernel={kernel!r} does not fit the targets, which are {'labels' if labels else 'numbers'}. "
+                "Leave target_kernel=None, or pass a kernel on such targets."
+            )
+        default = KroneckerDelta() if labels else Gaussian(lengthscale="median")
+        self.target_kernel_ = default if kernel is None else copy.deepcopy(kernel)
+        self.target_scaler_ = None
+        if kernel is None and not labels:
+            table = self.values_.reshape(len(self.values_), -1)
+            self.target_scaler_ = make_scaler("standard").fit(table, sample_weight=counts)
+        some = np.linspace(0, len(counts) - 1, min(len(counts), MEDIAN_TARGETS)).astype(np.int64)
+        self.target_kernel_.prepare(self._target_points(self.values_[some]), torch.from_numpy(counts[some]).double())
+        return number.reshape(-1)
+
+    def _learn(self, kernel: Kernel, points: Tensor) -> None:
+        _, counts, number = self._rows
+        weights = torch.from_numpy(counts)
+        root = low_rank_root(self._target_gram(), ROOT_TOLERANCE)[torch.from_numpy(number)]
+        # In units of the mean l(y, y), so that what is learned does not depend on the target kernel's scale.
+        unit = float(weights @ (root * root).sum(1)) / float(weights.sum()) or 1.0
+        features = root / math.sqrt(unit)
+        data = TrainingSet.of(
+            points,
+            features,
+            weights=weights,
+            prior=weights @ features / weights.sum() if self.prior == "marginal" else None,
+            strata=torch.from_numpy(number if hasattr(self, "classes_") else np.zeros(len(number), dtype=np.int64)),
+        )
+        weight = "auto" if self.learn == "auto" else 0.0
+        settings = Settings(learn=self.learn, complexity_weight=weight, ridge=self.ridge, max_iter=self.max_iter)
+        if self.learn == "folds":
+            choice = _by_folds(kernel, data, settings, self.n_folds)
+        else:
+            choice = choose(kernel, data, settings, generator(self.random_state))
+        self.kernel_, self.ridge_, self.objective_ = choice.kernel, choice.ridge, unit * choice.value
+        self.history_, self.n_iter_ = _in_units(choice.history, unit), max(len(choice.history), 1)
+        with torch.no_grad(), threads_for(len(data)):
+            self.factor_ = embed(self.kernel_.forward(points), data, self.ridge_).factor
+        self.points_ = points.numpy()
+
+    # targets -------------------------------------------------------------------------------------------
+
+    def _target_points(self, Y: np.ndarray) -> Tensor:
+        """Targets as their kernel sees them."""
+        if Y.dtype.kind in NUMBERS:
+            Y = Y.reshape(len(Y), -1)
+            return self.target_kernel_.encode(Y if self.target_scaler_ is None else self.target_scaler_.transform(Y))
+        if not isinstance(self.target_kernel_, KroneckerDelta):
+            return self.target_kernel_.encode(Y)
+        place = {label: i for i, label in enumerate(self.classes_.tolist())}
+        return torch.tensor([[place.get(label, -1)] for label in Y.tolist()], dtype=torch.float64)
+
+    def _target_gram(self) -> Tensor:
+        with torch.no_grad():
+            return self.target_kernel_.forward(self._target_points(self.values_))
+
+    # prediction ----------------------------------------------------------------------------------------
+
+    def weights(self, X: Any) -> np.ndarray:
+        """``(K + n ridge I)^-1 k(x)`` of Eq. (2) for each row x: the weight of every training row.
+
+        Weights may be negative and need not have sum one (with ``prior="marginal"`` they have). Equal training rows
+        share their weight.
+
+        Returns
+        -------
+        ndarray of shape (n_new, n_train)
+        """
+        new = self._new_points(X)
+        place, counts, _ = self._rows
+        share = (1.0 / counts)[place]
+        return np.concatenate([self._row_weights(K).numpy()[:, place] * share for K in self._kernel_blocks(new)])
+
+    def expectation(self, X: Any, g: Any = None) -> np.ndarray:
+        """``E[g(Y) | X = x]`` for each row x.
+
+        Parameters
+        ----------
+        X : array-like
+        g : callable, mapping, array-like or None, default=None
+            A callable gets the array of all training targets and returns its values there, of shape (n,) or (n, q).
+            A mapping gives a number for each label. An array holds the values of g at the training targets itself.
+            ``None`` is the target: the mean of numbers and vectors, the raw probability of each of ``classes_``
+            for labels (Eq. 5: they may leave [0, 1]).
+
+        Returns
+        -------
+        ndarray of shape (n_new,) or (n_new, q)
+        """
+        new, values = self._new_points(X), self._values_of(g)
+        place, counts, _ = self._rows
+        columns = values.reshape(len(values), -1)
+        # Copies of a row share its weight equally, so they count through their mean.
+        merged = np.column_stack([np.bincount(place, column, len(counts)) / counts for column in columns.T])
+        means = torch.from_numpy(counts @ merged / counts.sum() * (self.prior == "marginal"))
+        coefficients = self.factor_.solve(torch.from_numpy(merged) - means)
+        outputs = np.concatenate([(means + K @ coefficients).numpy() for K in self._kernel_blocks(new)])
+        return outputs.reshape(len(outputs), *values.shape[1:])
+
+    def quantile(self, X: Any, q: Any, *, method: str = "clip") -> np.ndarray:
+        """Quantiles of a real target at each row: the smallest training target with at least q of the mass below it.
+
+        Parameters
+        ----------
+        X : array-like
+        q : float or sequence of floats in [0, 1]
+        method : {"clip", "rearrange"}
+            Weights may be negative; a distribution may not. "clip" sets negative weights to zero and divides by the
+            sum, as Eq. (6) does for classes. "rearrange" keeps the signs, gives the mass that is missing from one to
+            all training rows alike, and sorts the distribution function, which is sharper where a smooth kernel makes
+            many weights negative.
+
+        Returns
+        -------
+        ndarray of shape (n_new,), or (n_new, len(q)) for a sequence
+        """
+        new = self._new_points(X)
+        if hasattr(self, "classes_") or self.values_.ndim != 1:
+            kind = "labels" if hasattr(self, "classes_") else "vectors"
+            raise ValueError(f"Quantiles need targets that are real numbers, but this model was fitted on {kind}.")
+        if method not in ("clip", "rearrange"):
+            raise ValueError(f"The 'method' parameter must be 'clip' or 'rearrange'. Got {method!r} instead.")
+        levels = np.asarray(q, dtype=np.float64)
+        if levels.ndim > 1 or not np.all((levels >= 0) & (levels <= 1)):
+            raise ValueError(f"The 'q' parameter must be a number in [0, 1] or a list of them. Got {q!r} instead.")
+        # A rounding error in the mass below a target must not move the quantile; and none lies outside all mass.
+        asked = torch.from_numpy(np.maximum(np.atleast_1d(levels) - 1e-12, 1e-12))
+        found = []
+        for K in self._kernel_blocks(new):
+            below = self._distribution_function(self._target_masses(K), method)
+            places = torch.searchsorted(below.contiguous(), asked.expand(len(below), -1).contiguous())
+            found.append(self.values_[places.clamp(max=len(self.values_) - 1).numpy()])
+        quantiles = np.concatenate(found)
+        return quantiles[:, 0] if levels.ndim == 0 else quantiles
+
+    def sample(self, X: Any, size: int) -> np.ndarray:
+        """Training targets that stand for the conditional distribution at each row, by kernel herding.
+
+        The plain mean of g over the sample follows ``E[g(Y) | x]``, with an error that falls about like 1/size for g
+        in the space of the target kernel (random draws: like 1/sqrt(size)) [Chen2010]_. Nothing is drawn at random:
+        the same row gives the same sample, and a smaller sample is the beginning of a larger one. A sample has mass
+        one; what the weights miss of it is given to all training rows alike.
+
+        Returns
+        -------
+        ndarray of shape (n_new, size) or (n_new, size, p)
+        """
+        new = self._new_points(X)
+        if not isinstance(size, Integral) or size < 1:
+            raise ValueError(f"The 'size' parameter of sample must be a whole number of at least 1. Got {size!r}.")
+        L = self._target_gram()
+        picks = [herd(L, self._whole(self._target_masses(K)), int(size)) for K in self._kernel_blocks(new)]
+        return self.values_[torch.cat(picks).numpy()]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Minus the mean of ``|l(y, .) - mu(x)|^2`` over new rows: larger is better, for one and the same l."""
+        new = self._new_points(X)
+        Y = _checked_targets(check_array(_labels_of_category(y), dtype=None, ensure_2d=False, input_name="y"))
+        check_consistent_length(new, Y)
+        if (Y.dtype.kind in NUMBERS) == hasattr(self, "classes_") or Y.shape[1:] != self.values_.shape[1:]:
+            raise ValueError("The targets to score are not of the kind and shape that this model was fitted on.")
+        L, known, kernel = self._target_gram(), self._target_points(self.values_), self.target_kernel_
+        total, start = 0.0, 0
+        for K in self._kernel_blocks(new):
+            masses, points = self._target_masses(K), self._target_points(Y[start : start + len(K)])
+            start += len(K)
+            with torch.no_grad():
+                cross = kernel.forward(points, known)
+                total += float(((masses @ L - 2.0 * cross) * masses).sum() + kernel.diag(points).sum())
+        return -total / len(Y)
+
+    def _values_of(self, g: Any) -> np.ndarray:
+        """The values of g at the training targets, in the order of the training rows."""
+        Y = self.targets_
+        if g is None:
+            values = Y[:, None] == self.classes_ if hasattr(self, "classes_") else Y
+        elif isinstance(g, Mapping):
+            if not hasattr(self, "classes_"):
+                raise ValueError("A mapping g is for labels, but this model was fitted on numbers: pass a function.")
+            missing = [label for label in self.classes_.tolist() if label not in g]
+            if missing:
+                raise ValueError(f"The mapping g must give a number for every label. It has none for {missing[:5]}.")
+            values = [g[label] for label in Y.tolist()]
+        else:
+            values = g(Y.copy()) if callable(g) else g
+        values = np.asarray(values, dtype=np.float64)
+        if values.ndim not in (1, 2) or len(values) != len(Y):
+            raise ValueError(
+                f"g must give one number, or one row of numbers, for each of the {len(Y)} training targets. Got "
+                f"shape {values.shape} instead."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError("The values of g at the training targets contain NaN or infinity.")
+        return values
+
+    def _row_weights(self, K: Tensor) -> Tensor:
+        """Weights of the distinct training rows, for rows of kernel values."""
+        weights = self.factor_.solve(K.T.contiguous()).T
+        return self._whole(weights, torch.from_numpy(self._rows[1])) if self.prior == "marginal" else weights
+
+    def _target_masses(self, K: Tensor) -> Tensor:
+        """The same, summed over the rows of each distinct target."""
+        weights, number = self._row_weights(K), torch.from_numpy(self._rows[2])
+        return torch.zeros(len(K), len(self.values_), dtype=torch.float64).index_add_(1, number, weights)
+
+    def _marginal(self) -> Tensor:
+        """The share of each distinct target in the training rows."""
+        _, counts, number = self._rows
+        return torch.from_numpy(np.bincount(number, counts, len(self.values_)) / counts.sum())
+
+    def _whole(self, weights: Tensor, shares: Tensor | None = None) -> Tensor:
+        """Weights with the mass that is missing from one spread in fixed shares (those of the targets)."""
+        shares = self._marginal() if shares is None else shares / shares.sum()
+        return weights + (1.0 - weights.sum(1, keepdim=True)) * shares
+
+    def _distribution_function(self, masses: Tensor, method: str) -> Tensor:
+        """The mass up to each of the distinct targets, which are sorted."""
+        if method == "rearrange":
+            return self._whole(masses).cumsum(1).sort(1).values
+        masses = masses.clamp(min=0.0)
+        total = masses.sum(1, keepdim=True)
+        # Where no weight is positive nothing is known but the training targets themselves.
+        return torch.where(total > 0, masses / total.clamp(min=1e-300), self._marginal()).cumsum(1)
+
+    def _encode(self, kernel: Kernel, X: Any) -> Tensor:
+        return kernel.encode(X if self.scaler_ is None else self.scaler_.transform(X))
+
+    def _new_points(self, X: Any) -> Tensor:
+        """New rows, checked, as the kernel sees them."""
+        check_is_fitted(self)
+        if self.kernel_.takes_vectors or isinstance(self.kernel_, Precomputed):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._encode(self.kernel_, X)
+
+    def _kernel_blocks(self, points: Tensor) -> Iterator[Tensor]:
+        """Kernel values of new points with the training points, some rows at a time."""
+        training = torch.from_numpy(self.points_)
+        for block in points.split(max(1, BLOCK_ENTRIES // len(training))):
+            with torch.no_grad():
+                yield self.kernel_.forward(block, training)
+
+
+NUMBERS = "iuf"  # kinds of dtype that are numbers; booleans are labels
+
+
+def _labels_of_category(Y: Any) -> Any:
+    """A pandas categorical as an array of objects, because a category of numbers is still a label."""
+    return np.asarray(Y, dtype=object) if str(getattr(Y, "dtype", "")) == "category" else Y
+
+
+def _checked_targets(Y: np.ndarray) -> np.ndarray:
+    """Targets as they are kept: numbers of shape (n,) or (n, p), or labels of shape (n,)."""
+    if Y.dtype.kind in NUMBERS:
+        return Y + np.zeros((), dtype=Y.dtype)  # negative zero equals zero
+    if Y.dtype.kind not in "bOUS":
+        raise ValueError(f"Targets must be numbers, vectors of numbers or labels. Got dtype {Y.dtype} instead.")
+    if Y.ndim == 2 and Y.shape[1] > 1:
+        raise ValueError(f"Labels must be a single column. Got shape {Y.shape} of dtype {Y.dtype} instead.")
+    Y = column_or_1d(Y, warn=True)
+    if Y.dtype.kind == "O" and any(label is None for label in Y):
+        raise ValueError("The labels contain None. Leave rows without a label out.")
+    return Y
+
+
+def _by_folds(kernel: Kernel, data: TrainingSet, settings: Settings, n_folds: int) -> Choice:
+    """Learn by the loss of each fold under the embedding of the others."""
+    kernel.prepare(data.points, data.weights)
+    # Rows take turns in the order of their strata: every fold has its share of each class, and none is empty.
+    turn = torch.empty(len(data), dtype=torch.int64)
+    turn[data.strata.argsort(stable=True)] = torch.arange(len(data))
+    folds = tuple((turn % min(n_folds, len(data))).tolist())
+    hyper = Hyperparameters(kernel, settings.start_ridge())
+    optimizer = LBFGS(settings.max_iter or 100, settings.tol)
+    with threads_for(len(data)):
+        result = train(Objective("folds", loss="brier", folds=folds), hyper, data, optimizer=optimizer)
+    return Choice(kernel, float(hyper.ridge.detach()), result.value, result.history, result.message)
+
+
+def _in_units(history: list[Step], unit: float) -> list[Step]:
+    return [
+        replace(
+            step,
+            objective=unit * step.objective,
+            loss=unit * step.loss,
+            complexity=math.sqrt(unit) * step.complexity,
+        )
+        for step in history
+    ]
+
+
+def _refuse_if_too_large(n_rows: int) -> None:
+    check_memory(
+        4 * 8.0 * n_rows**2,  # the matrix, its factor, and two temporary copies
+        f"An exact embedding of {n_rows} distinct rows",
+        "Fit on a sample of the rows: the error of a kernel learned on 20,000 rows is rarely worse.",
+    )
+
+
+class KroneckerDelta(Kernel):
+    """``k(x, z) = 1 if x = z else 0``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.estimators.mean_embedding import KroneckerDelta
+    >>> KroneckerDelta()(np.array([[1.0], [2.0], [1.0]]))
+    array([[1., 0., 1.],
+           [0., 1., 0.],
+           [1., 0., 1.]])
+    """
+
+    bounded = True  # type: ignore[assignment]
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        """Return the matrix ``k(x_i, z_j)``."""
+        equal = torch.ones(len(X), len(X if Z is None else Z), dtype=torch.bool)
+        for x, z in zip(X.T, (X if Z is None else Z).T, strict=True):  # a column at a time saves memory
+            equal &= x[:, None] == z
+        return equal.to(torch.float64)
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return X.new_ones(len(X))
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        """``k(x, x) = 1``."""
+        return torch.ones((), dtype=torch.float64)
+
+
+def low_rank_root(L: Tensor, tol: float) -> Tensor:
+    """A matrix R with few columns and ``|L - R R^T| <= tol max(diag(L))``, by pivoted Cholesky.
+
+    Its rows are features of the targets whose inner products are the kernel L: a smooth kernel needs few. In them
+    the loss of an embedding in the space of L is the Brier loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kernelwright.estimators.mean_embedding import low_rank_root
+    >>> low_rank_root(torch.ones(4, 4, dtype=torch.float64), 1e-10).shape
+    torch.Size([4, 1])
+    """
+    scale = float(L.diagonal().max())
+    lower, pivots, rank, _ = lapack.dpstrf(L.numpy(), tol=tol * scale, lower=1)
+    root = torch.zeros(len(L), max(int(rank), 1), dtype=torch.float64)
+    root[torch.from_numpy(pivots - 1).long(), : int(rank)] = torch.from_numpy(np.tril(lower)[:, : int(rank)])
+    gap = float((L - root @ root.T).abs().max())
+    if not gap <= 1e-6 * abs(scale):  # also where it is not a number
+        raise NumericalError(
+            f"The kernel matrix of the targets is not positive semidefinite: its root misses it by {gap:.3g}. Likely "
+            "causes: (a) the target kernel is indefinite; (b) targets of a size that overflows: standardise them."
+        )
+    return root

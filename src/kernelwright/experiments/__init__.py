@@ -1,0 +1,1 @@
+"""Tables and figures of the papers, recomputed; published values lie in ``published/``."""

@@ -1,0 +1,93 @@
+"""The default kernel for tables."""
+
+import numpy as np
+import pytest
+import torch
+
+from kernelwright.kernels import Gaussian, Laplace, Tabular
+from tests import reference as naive
+
+X = np.random.default_rng(3).normal(size=(8, 4))  # two features, two views
+POINTS = torch.from_numpy(X)
+
+
+@pytest.mark.parametrize(
+    ("weights", "kernel", "columns"),
+    [
+        ([1 - 2e-9, 1e-9, 1e-9], Laplace([0.5, 2.0]), slice(0, 2)),
+        ([1e-9, 1 - 2e-9, 1e-9], Gaussian(1.3), slice(0, 2)),
+        ([1e-9, 1e-9, 1 - 2e-9], Laplace([0.5 * 0.8, 2.0 * 0.8]), slice(2, 4)),
+    ],
+    ids=["steps", "smooth", "ranks"],
+)
+def test_each_part_is_a_known_kernel_of_its_view(weights, kernel, columns):
+    mixed = Tabular([0.5, 2.0], smooth=1.3, rank_scale=0.8, weights=weights)
+    np.testing.assert_allclose(mixed(X), kernel(X[:, columns]), atol=1e-8)
+
+
+def test_the_start_of_the_mixture_is_the_documented_one():
+    logits = np.array([0.0, *Tabular.START])
+    np.testing.assert_allclose(Tabular().get_params()["weights"], np.exp(logits) / np.exp(logits).sum(), rtol=1e-12)
+
+
+def test_median_start_sets_both_lengths_from_the_first_view():
+    kernel = Tabular()
+    kernel.prepare(POINTS)
+    expected = naive.lower_median_of_distances(X[:, :2], 1)
+    assert kernel.lengthscale.tolist() == pytest.approx([expected, expected])
+    assert float(kernel.smooth.detach()) == pytest.approx(naive.lower_median_of_distances(X[:, :2], 2))
+
+
+def test_median_start_counts_weights_as_repetitions():
+    weights = np.array([1, 2, 1, 3, 1, 1, 2, 1])
+    kernel = Tabular()
+    kernel.prepare(POINTS, torch.from_numpy(weights.astype(float)))
+    repeated = np.repeat(X[:, :2], weights, axis=0)
+    assert kernel.lengthscale.tolist() == pytest.approx([naive.lower_median_of_distances(repeated, 1)] * 2)
+    assert float(kernel.smooth.detach()) == pytest.approx(naive.lower_median_of_distances(repeated, 2))
+
+
+def test_given_lengths_stay():
+    kernel = Tabular(0.7, smooth=2.0)
+    kernel.prepare(POINTS)
+    assert kernel.lengthscale.tolist() == pytest.approx([0.7, 0.7])
+    assert float(kernel.smooth.detach()) == pytest.approx(2.0)
+
+
+def test_tie_and_prepare():
+    kernel = Tabular([1.0, 4.0])
+    kernel.tie()
+    assert float(kernel.lengthscale.detach()) == pytest.approx(2.0)
+    kernel.prepare(POINTS)
+    assert kernel.lengthscale.tolist() == pytest.approx([2.0, 2.0])
+
+
+def test_penalty_is_zero_at_the_start_and_naive_elsewhere():
+    assert float(Tabular(1.0).penalty().detach()) == pytest.approx(0.0, abs=1e-15)
+    scales, weights, rank_scale = np.array([0.5, 2.0, 3.0]), np.array([0.5, 0.2, 0.3]), 0.7
+    logs, logits = np.log(scales), np.log(weights[1:] / weights[0])
+    expected = 0.5 * (((logs - logs.mean()) ** 2).sum() + ((logits - [-1.0, -0.5]) ** 2).sum() + np.log(rank_scale) ** 2)
+    found = Tabular(scales, rank_scale=rank_scale, weights=weights).penalty()
+    assert float(found.detach()) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("scales", [[1.0, 2.0, 3.0], [1.0]], ids=str)
+def test_a_wrong_number_of_length_scales_is_refused(scales):
+    with pytest.raises(ValueError, match=f"Tabular has {len(scales)} length scales, but the points have 2 features"):
+        Tabular(scales).prepare(POINTS)
+
+
+def test_points_without_two_views_are_refused():
+    with pytest.raises(ValueError, match="view"):
+        Tabular(1.0)(X[:, :3])
+
+
+@pytest.mark.parametrize("weights", [[0.5, 0.5], [0.25, 0.25, 0.25, 0.25], [1.0, 1.0, 1.0]], ids=str)
+def test_the_mixture_has_three_weights(weights):
+    with pytest.raises(ValueError, match="The 'weights' parameter of Tabular must be"):
+        Tabular(weights=weights)
+
+
+def test_k_of_a_point_with_itself_is_one():
+    np.testing.assert_allclose(np.diagonal(Tabular(0.7)(X)), 1.0, rtol=1e-14)
+    assert float(Tabular().sup_diag()) == 1.0

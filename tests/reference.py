@@ -1,0 +1,296 @@
+"""Naive formulas to compare the library with: loops, explicit inverses, refits.
+
+Nothing here imports kernelwright. Kernels are functions of two single points; objectives exist twice, with numpy
+(values) and with torch (gradients by autograd through a Cholesky factor).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Pair = Callable[[Any, Any], float]
+
+
+# Kernels of two points ---------------------------------------------------------------------------------------
+
+
+def gram(pair: Pair, X: Sequence[Any], Z: Sequence[Any] | None = None) -> np.ndarray:
+    Z = X if Z is None else Z
+    return np.array([[pair(x, z) for z in Z] for x in X], dtype=float).reshape(len(X), len(Z))
+
+
+def _scaled_distance(x: np.ndarray, z: np.ndarray, lengthscale: Any) -> float:
+    return math.sqrt(sum(((a - b) / s) ** 2 for a, b, s in zip(x, z, _each(lengthscale, x), strict=True)))
+
+
+def _each(lengthscale: Any, x: np.ndarray) -> list[float]:
+    return [float(s) for s in np.broadcast_to(lengthscale, np.shape(x))]
+
+
+def gaussian(lengthscale: Any) -> Pair:
+    return lambda x, z: math.exp(-(_scaled_distance(x, z, lengthscale) ** 2) / 2)
+
+
+def laplace(lengthscale: Any) -> Pair:
+    return lambda x, z: math.exp(-sum(abs(a - b) / s for a, b, s in zip(x, z, _each(lengthscale, x), strict=True)))
+
+
+def matern(lengthscale: Any, nu: float) -> Pair:
+    def pair(x: np.ndarray, z: np.ndarray) -> float:
+        d = _scaled_distance(x, z, lengthscale)
+        if nu == 0.5:
+            return math.exp(-d)
+        if nu == 1.5:
+            return (1 + math.sqrt(3) * d) * math.exp(-math.sqrt(3) * d)
+        return (1 + math.sqrt(5) * d + 5 * d**2 / 3) * math.exp(-math.sqrt(5) * d)
+
+    return pair
+
+
+def rational_quadratic(lengthscale: Any, mixture: float) -> Pair:
+    return lambda x, z: (1 + _scaled_distance(x, z, lengthscale) ** 2 / (2 * mixture)) ** (-mixture)
+
+
+def linear(x: np.ndarray, z: np.ndarray) -> float:
+    return float(sum(a * b for a, b in zip(x, z, strict=True)))
+
+
+def polynomial(degree: int, lengthscale: float, offset: float) -> Pair:
+    return lambda x, z: (linear(x, z) / lengthscale**2 + offset) ** degree
+
+
+def tabular(lengthscale: Any, smooth: float, rank_scale: float, weights: Sequence[float]) -> Pair:
+    def pair(x: np.ndarray, z: np.ndarray) -> float:
+        half = len(x) // 2
+        steps = laplace(lengthscale)(x[:half], z[:half])
+        blob = gaussian(smooth)(x[:half], z[:half])
+        ranks = laplace(np.asarray(lengthscale) * rank_scale)(x[half:], z[half:])
+        return weights[0] * steps + weights[1] * blob + weights[2] * ranks
+
+    return pair
+
+
+def spectrum(k: int, normalize: bool) -> Pair:
+    def kmers(s: str) -> Counter[str]:
+        return Counter(s[i : i + k] for i in range(len(s) - k + 1))
+
+    def common(s: str, t: str) -> int:
+        return sum(count * kmers(t)[word] for word, count in kmers(s).items())
+
+    def pair(s: str, t: str) -> float:
+        if not normalize:
+            return float(common(s, t))
+        scale = math.sqrt(common(s, s) * common(t, t))
+        return common(s, t) / scale if scale else 0.0
+
+    return pair
+
+
+# Distances ---------------------------------------------------------------------------------------------------
+
+
+def lower_median_of_distances(points: Sequence[np.ndarray], order: int) -> float:
+    """The lower median of the positive distances between all pairs."""
+    distances = sorted(
+        d
+        for i in range(len(points))
+        for j in range(i)
+        if (d := float(np.linalg.norm(points[i] - points[j], ord=order))) > 0
+    )
+    return distances[(len(distances) - 1) // 2] if distances else 1.0
+
+
+# Losses and the embedding ------------------------------------------------------------------------------------
+
+
+def log_loss(F: np.ndarray, Y: np.ndarray, w: np.ndarray, epsilon: float) -> float:
+    total = 0.0
+    for f, y, weight in zip(F, Y, w, strict=True):
+        own = float(f[int(np.argmax(y))])
+        total += weight * -math.log(min(max(own, epsilon), 1.0))
+    return total / float(np.sum(w))
+
+
+def brier(F: np.ndarray, Y: np.ndarray, w: np.ndarray, epsilon: float = 0.0) -> float:
+    return sum(weight * float(((f - y) ** 2).sum()) for f, y, weight in zip(F, Y, w, strict=True)) / float(np.sum(w))
+
+
+def noise(w: np.ndarray, ridge: float) -> np.ndarray:
+    return np.array([ridge * sum(w) / weight for weight in w])
+
+
+def outputs(K_new: np.ndarray, K: np.ndarray, Y: np.ndarray, diagonal: np.ndarray, prior: Any = 0.0) -> np.ndarray:
+    """``prior + k(x)^T (K + diagonal)^-1 (Y - prior)``."""
+    return prior + K_new @ np.linalg.inv(K + np.diag(diagonal)) @ (Y - prior)
+
+
+def squared_norm(K: np.ndarray, Y: np.ndarray, diagonal: np.ndarray, prior: Any = 0.0) -> float:
+    V = np.linalg.inv(K + np.diag(diagonal)) @ (Y - prior)
+    return float(np.trace(V.T @ K @ V))
+
+
+def leave_one_out(K: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float, prior: Any = 0.0) -> np.ndarray:
+    """One refit a row: without it, or with one less of it where its weight is more than one."""
+    F = np.empty_like(Y)
+    for i in range(len(K)):
+        diagonal = noise(w, ridge)
+        if w[i] > 1:
+            diagonal[i] = ridge * sum(w) / (w[i] - 1)
+            keep = np.arange(len(K))
+        else:
+            keep = np.delete(np.arange(len(K)), i)
+        F[i] = outputs(K[i][keep], K[np.ix_(keep, keep)], Y[keep], diagonal[keep], prior)
+    return F
+
+
+# Objectives, with numpy --------------------------------------------------------------------------------------
+
+
+def objective(
+    name: str,
+    K: np.ndarray,
+    Y: np.ndarray,
+    w: np.ndarray,
+    ridge: float,
+    *,
+    tau: float,
+    sup: float,
+    loss: str,
+    epsilon: float,
+    folds: np.ndarray,
+    prior: Any = 0.0,
+) -> float:
+    measure = {"log": log_loss, "brier": brier}[loss]
+    everything = noise(w, ridge)
+    if name in ("rademacher", "empirical-risk"):
+        value = measure(outputs(K, K, Y, everything, prior), Y, w, epsilon)
+        return value + (0 if name == "empirical-risk" else tau * math.sqrt(sup * squared_norm(K, Y, everything, prior)))
+    if name == "leave-one-out":
+        value = measure(leave_one_out(K, Y, w, ridge, prior), Y, w, epsilon)
+        return value + tau * math.sqrt(sup * squared_norm(K, Y, everything, prior))
+    if name == "held-out":
+        T, B = np.flatnonzero(folds == 0), np.flatnonzero(folds != 0)
+        own = noise(w[T], ridge)
+        value = measure(outputs(K[np.ix_(B, T)], K[np.ix_(T, T)], Y[T], own, prior), Y[B], w[B], epsilon)
+        return value + tau * math.sqrt(sup * squared_norm(K[np.ix_(T, T)], Y[T], own, prior))
+    assert name == "folds"
+    F, norms = np.empty_like(Y), []
+    for fold in sorted(set(folds)):
+        T, B = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        F[B] = outputs(K[np.ix_(B, T)], K[np.ix_(T, T)], Y[T], everything[T], prior)
+        norms.append(math.sqrt(sup * squared_norm(K[np.ix_(T, T)], Y[T], everything[T], prior)))
+    return measure(F, Y, w, epsilon) + tau * sum(norms) / len(norms)
+
+
+def turns(labels: np.ndarray, n_folds: int) -> np.ndarray:
+    """Fold numbers: the rows of a class take turns."""
+    seen: Counter[int] = Counter()
+    folds = []
+    for label in labels:
+        folds.append(seen[label] % n_folds)
+        seen[label] += 1
+    return np.array(folds)
+
+
+# Objectives, with torch: autograd goes through the factorisation ---------------------------------------------
+
+
+def _torch_loss(F: Tensor, Y: Tensor, w: Tensor, loss: str, epsilon: float) -> Tensor:
+    if loss == "brier":
+        return (w[:, None] * (F - Y) ** 2).sum() / w.sum()
+    return -(w * (F * Y).sum(1).clamp(epsilon, 1.0).log()).sum() / w.sum()
+
+
+def _torch_fit(K: Tensor, Y: Tensor, diagonal: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+    """Coefficients and squared norm."""
+    V = torch.cholesky_solve(Y - prior, torch.linalg.cholesky(K + torch.diag(diagonal)))
+    return V, (V * (K @ V)).sum()
+
+
+def torch_objective(
+    name: str,
+    K: Tensor,
+    Y: Tensor,
+    w: Tensor,
+    ridge: Tensor,
+    *,
+    tau: float,
+    sup: Tensor,
+    loss: str,
+    epsilon: float,
+    folds: np.ndarray,
+    prior: Tensor,
+) -> Tensor:
+    everything = ridge * w.sum() / w
+    if name in ("rademacher", "empirical-risk", "leave-one-out"):
+        V, norm = _torch_fit(K, Y, everything, prior)
+        if name == "leave-one-out":
+            rows = []
+            for i in range(len(K)):
+                heavy = bool(w[i] > 1)
+                keep = torch.tensor([j for j in range(len(K)) if heavy or j != i])
+                weights = torch.where(torch.arange(len(K)) == i, w - 1, w) if heavy else w
+                V_i, _ = _torch_fit(K[keep][:, keep], Y[keep], ridge * w.sum() / weights[keep], prior)
+                rows.append(prior + K[i, keep] @ V_i)
+            F = torch.stack(rows)
+        else:
+            F = prior + K @ V
+        value = _torch_loss(F, Y, w, loss, epsilon)
+        return value if name == "empirical-risk" else value + tau * (sup * norm).sqrt()
+    trains = [folds == 0] if name == "held-out" else [folds != fold for fold in np.unique(folds)]
+    F, tested, complexity = [], [], []
+    for train in trains:
+        T, B = torch.from_numpy(np.flatnonzero(train)), torch.from_numpy(np.flatnonzero(~train))
+        diagonal = ridge * w[T].sum() / w[T] if name == "held-out" else everything[T]
+        V, norm = _torch_fit(K[T][:, T], Y[T], diagonal, prior)
+        F.append(prior + K[B][:, T] @ V)
+        tested.append(B)
+        complexity.append((sup * norm).sqrt())
+    rows = torch.cat(tested)
+    return _torch_loss(torch.cat(F), Y[rows], w[rows], loss, epsilon) + tau * torch.stack(complexity).mean()
+
+
+# Probabilities -----------------------------------------------------------------------------------------------
+
+
+def clip_normalise(F: np.ndarray) -> np.ndarray:
+    rows = []
+    for f in F:
+        positive = [max(float(v), 0.0) for v in f]
+        total = sum(positive)
+        rows.append([v / total for v in positive] if total > 0 else [1 / len(f)] * len(f))
+    return np.array(rows)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    e = np.exp(logits - logits.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def power_map(F: np.ndarray, sharpness: float, softness: float) -> np.ndarray:
+    h = (F + np.sqrt(F**2 + 4 * softness**2)) / 2
+    return h**sharpness / (h**sharpness).sum(1, keepdims=True)
+
+
+def cross_entropy(p: np.ndarray, targets: np.ndarray, w: np.ndarray) -> float:
+    return float(-(w[:, None] * targets * np.log(p)).sum() / w.sum())
+
+
+def expected_calibration_error(p: np.ndarray, labels: np.ndarray, n_bins: int) -> float:
+    total = 0.0
+    for b in range(n_bins):
+        inside = [
+            i for i in range(len(p)) if b / n_bins <= p[i].max() < (b + 1) / n_bins or (b == n_bins - 1 and p[i].max() == 1)
+        ]
+        if inside:
+            confidence = np.mean([p[i].max() for i in inside])
+            accuracy = np.mean([float(np.argmax(p[i]) == labels[i]) for i in inside])
+            total += len(inside) / len(p) * abs(confidence - accuracy)
+    return total

@@ -1,0 +1,221 @@
+"""Maps from raw outputs to probabilities: naive formulas, optimality of the fit, and extreme outputs."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize
+
+from kernelwright import calibration
+from kernelwright.calibration import ClipMap, PowerMap, SoftmaxMap, expected_calibration_error, fit_map
+from tests import reference as naive
+
+N, M = 300, 3
+FITTED = ["power", "softmax"]
+each_fitted = pytest.mark.parametrize("name", FITTED)
+each_map = pytest.mark.parametrize(
+    "probability_map", [ClipMap(), SoftmaxMap(6.0), PowerMap(2.0, 0.05)], ids=lambda m: type(m).__name__
+)
+
+
+def tensor(array) -> torch.Tensor:
+    return torch.from_numpy(np.asarray(array, dtype=np.float64))
+
+
+def sample(seed: int = 0, sureness: float = 4.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels drawn from known probabilities, and outputs that shrink them, with some noise."""
+    rng = np.random.default_rng(seed)
+    p = naive.softmax(sureness * rng.normal(size=(N, M)))
+    labels = np.array([rng.choice(M, p=row) for row in p])
+    return 0.6 * p + 0.03 + 0.03 * rng.normal(size=(N, M)), labels, np.eye(M)[labels]
+
+
+def smoothed(targets: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Targets to which one row, shared by all classes, has been added."""
+    n = w.sum()
+    return n / (n + 1) * targets + 1 / ((n + 1) * targets.shape[1])
+
+
+# Formulas ----------------------------------------------------------------------------------------------------------------
+
+
+def test_clip_map_equals_a_loop():
+    F = np.random.default_rng(0).normal(size=(20, 3))
+    np.testing.assert_allclose(ClipMap()(tensor(F)), naive.clip_normalise(F), rtol=1e-12)
+
+
+@pytest.mark.parametrize("sharpness", [0.1, 1.0, 30.0])
+def test_softmax_map_equals_the_formula(sharpness):
+    F = np.random.default_rng(0).normal(size=(20, 3))
+    np.testing.assert_allclose(SoftmaxMap(sharpness)(tensor(F)), naive.softmax(sharpness * F), rtol=1e-10)
+
+
+@pytest.mark.parametrize("sharpness", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("softness", [1e-3, 0.1, 1.0])
+def test_power_map_equals_the_formula(sharpness, softness):
+    F = np.random.default_rng(0).uniform(-0.3, 1.2, size=(20, 3))
+    expected = naive.power_map(F, sharpness, softness)
+    np.testing.assert_allclose(PowerMap(sharpness, softness)(tensor(F)), expected, rtol=1e-8)
+
+
+@each_map
+def test_log_is_the_logarithm(probability_map):
+    F = tensor(np.random.default_rng(0).uniform(0.01, 1.2, size=(20, 3)))
+    np.testing.assert_allclose(probability_map.log(F), np.log(probability_map(F).numpy()), rtol=1e-10, atol=1e-12)
+
+
+# Laws of every map ----------------------------------------------------------------------------------------------------------
+
+outputs = st.lists(st.lists(st.floats(-3, 3), min_size=3, max_size=3), min_size=1, max_size=4)
+
+
+@each_map
+@given(F=outputs)
+def test_rows_have_sum_one(probability_map, F):
+    p = probability_map(tensor(F)).numpy()
+    assert (p >= 0).all()
+    np.testing.assert_allclose(p.sum(1), 1.0, rtol=1e-10)
+
+
+@each_map
+def test_the_order_of_the_classes_is_kept(probability_map):
+    F = np.random.default_rng(0).uniform(0.0, 1.0, size=(100, 4))
+    p = probability_map(tensor(F)).numpy()
+    np.testing.assert_array_equal(np.argsort(p, axis=1), np.argsort(F, axis=1))
+
+
+@pytest.mark.parametrize("probability_map", [SoftmaxMap(6.0), PowerMap(2.0, 0.05)], ids=lambda m: type(m).__name__)
+def test_the_order_is_kept_among_negative_outputs_too(probability_map):
+    F = np.random.default_rng(0).uniform(-1.0, -0.1, size=(100, 4))
+    p = probability_map(tensor(F)).numpy()
+    np.testing.assert_array_equal(np.argsort(p, axis=1), np.argsort(F, axis=1))
+
+
+@pytest.mark.parametrize("probability_map", [SoftmaxMap(6.0), PowerMap(2.0, 0.05)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("size", [1e-300, 1e3, 1e8, 1e150, 1e200])
+def test_extreme_outputs_give_finite_logarithms_in_order(probability_map, size):
+    F = size * np.array([[1.0, 0.5, -1.0], [-1.0, -0.5, 0.0], [0.0, 0.0, 0.0]])
+    logs = probability_map.log(tensor(F)).numpy()
+    assert np.isfinite(logs).all()
+    np.testing.assert_allclose(np.exp(logs).sum(1), 1.0, rtol=1e-9)
+    assert (np.diff(logs[0]) <= 0).all()
+    assert (np.diff(logs[1]) >= 0).all()
+    np.testing.assert_allclose(logs[2], np.log(1 / 3))
+
+
+# The fit ---------------------------------------------------------------------------------------------------------------------
+
+
+@each_fitted
+def test_a_fitted_map_beats_the_clip_on_new_rows(name):
+    F, _, Y = sample(0)
+    probability_map = fit_map(name, tensor(F), tensor(Y), torch.ones(N, dtype=torch.float64))
+    F_new, labels, Y_new = sample(1)
+    fitted, clipped = probability_map(tensor(F_new)).numpy(), ClipMap()(tensor(F_new)).numpy()
+    ones = np.ones(N)
+    assert naive.cross_entropy(fitted, Y_new, ones) < naive.cross_entropy(clipped, Y_new, ones) - 0.05
+    assert expected_calibration_error(fitted, labels) < expected_calibration_error(clipped, labels)
+
+
+@pytest.mark.parametrize("w", [np.ones(N), np.random.default_rng(2).uniform(0.2, 3.0, N)], ids=["ones", "weights"])
+def test_no_other_sharpness_is_better(w):
+    F, _, Y = sample()
+
+    def loss(theta):
+        return naive.cross_entropy(naive.softmax(np.exp(theta[0]) * F), smoothed(Y, w), w)
+
+    found = fit_map("softmax", tensor(F), tensor(Y), tensor(w))
+    best = minimize(loss, [0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12})
+    assert loss([np.log(found.sharpness)]) <= best.fun + 1e-7
+
+
+@pytest.mark.parametrize("w", [np.ones(N), np.random.default_rng(2).uniform(0.2, 3.0, N)], ids=["ones", "weights"])
+def test_no_other_power_is_better(w):
+    F, _, Y = sample()
+
+    def loss(theta):
+        return naive.cross_entropy(naive.power_map(F, *np.exp(theta)), smoothed(Y, w), w)
+
+    found = fit_map("power", tensor(F), tensor(Y), tensor(w))
+    starts = ([0.0, -3.0], [2.0, -1.0], [1.0, -5.0])
+    best = min(minimize(loss, start, method="Nelder-Mead", bounds=[(-3, 4), (-9, 1)]).fun for start in starts)
+    assert loss(np.log([found.sharpness, found.softness])) <= best + 1e-5
+
+
+@each_fitted
+def test_the_gradient_of_the_fit_equals_finite_differences(name, monkeypatch):
+    seen = []
+
+    def spy(function, start, **options):
+        seen.append((function, np.asarray(start)))
+        return minimize(function, start, **options)
+
+    monkeypatch.setattr(calibration, "minimize", spy)
+    F, _, Y = sample()
+    fit_map(name, tensor(F), tensor(Y), tensor(np.linspace(0.5, 2.0, N)))
+    function, start = seen[0]
+    for shift in (-1.0, 0.0, 0.7):
+        theta = start + shift
+        slope = approx_fprime(theta, lambda t: function(t)[0], 1e-7)
+        np.testing.assert_allclose(function(theta)[1], slope, rtol=1e-4, atol=1e-6)
+
+
+@each_fitted
+def test_whole_weights_are_repetitions(name):
+    F, _, Y = sample()
+    whole = np.random.default_rng(3).integers(1, 4, N)
+    weighted = fit_map(name, tensor(F), tensor(Y), tensor(whole))
+    repeated = fit_map(name, tensor(np.repeat(F, whole, 0)), tensor(np.repeat(Y, whole, 0)), tensor(np.ones(whole.sum())))
+    np.testing.assert_allclose(weighted(tensor(F)), repeated(tensor(F)), atol=1e-5)
+
+
+@each_fitted
+def test_separable_rows_do_not_ask_for_infinite_confidence(name):
+    labels = np.arange(60) % 3
+    F = 0.8 * np.eye(3)[labels] + 0.1
+    logs = fit_map(name, tensor(F), tensor(np.eye(3)[labels]), torch.ones(60, dtype=torch.float64)).log(tensor(F))
+    p = np.exp(logs.numpy())
+    assert np.isfinite(logs.numpy()).all()
+    own = p[np.arange(60), labels]
+    np.testing.assert_allclose(own, 1 - 2 / 3 / 61, atol=1e-3)  # the smoothed target itself
+
+
+@each_fitted
+def test_outputs_without_information_give_equal_probabilities(name):
+    F, Y = np.full((30, 3), 1 / 3), np.eye(3)[np.arange(30) % 3]
+    p = fit_map(name, tensor(F), tensor(Y), torch.ones(30, dtype=torch.float64))(tensor(F))
+    np.testing.assert_allclose(p, 1 / 3, rtol=1e-10)
+
+
+def test_clip_has_nothing_to_fit():
+    F, _, Y = sample()
+    assert fit_map("clip", tensor(F), tensor(Y), torch.ones(N, dtype=torch.float64)) == ClipMap()
+
+
+def test_an_unknown_map_is_refused():
+    F, _, Y = sample()
+    with pytest.raises((ValueError, KeyError), match="isotonic"):
+        fit_map("isotonic", tensor(F), tensor(Y), torch.ones(N, dtype=torch.float64))
+
+
+# Calibration error -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_bins", [1, 5, 15])
+def test_expected_calibration_error_equals_a_loop(n_bins):
+    rng = np.random.default_rng(0)
+    p, labels = rng.dirichlet([0.5, 0.5, 0.5], size=200), rng.integers(0, 3, 200)
+    expected = naive.expected_calibration_error(p, labels, n_bins)
+    assert expected_calibration_error(p, labels, n_bins) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("label", "error"), [(0, 0.0), (1, 1.0)])
+def test_calibration_error_of_certainty(label, error):
+    p = np.tile([1.0, 0.0], (10, 1))
+    assert expected_calibration_error(p, np.full(10, label)) == error
+
+
+def test_calibration_error_of_frequencies_that_are_right_is_zero():
+    p = np.tile([0.75, 0.25], (8, 1))
+    assert expected_calibration_error(p, np.array([0, 0, 0, 1, 0, 0, 0, 1])) == pytest.approx(0.0, abs=1e-15)

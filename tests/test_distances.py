@@ -1,0 +1,178 @@
+"""Distances and their weighted sums against SciPy and plain loops; the compiled loops against torch."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.spatial.distance import cdist
+
+from kernelwright import distances
+from kernelwright.distances import (
+    l1,
+    l1_weighted_sums,
+    median_distance,
+    squared_euclidean,
+    squared_weighted_sums,
+)
+from tests import reference as naive
+
+NEVER, ALWAYS = 10**12, 0
+either_way = pytest.mark.parametrize("compiled_from", [ALWAYS, NEVER], ids=["compiled", "plain"])
+
+
+def points(n: int, d: int = 3, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=(n, d)))
+
+
+coordinates = arrays(np.float64, st.tuples(st.integers(1, 6), st.just(2)), elements=st.integers(-50, 50).map(float))
+
+
+# Euclidean ------------------------------------------------------------------------------------------------------------
+
+
+@given(X=coordinates, Z=coordinates)
+def test_squared_euclidean_equals_scipy(X, Z):
+    X, Z = torch.from_numpy(X), torch.from_numpy(Z)
+    np.testing.assert_allclose(squared_euclidean(X), cdist(X, X, "sqeuclidean"), rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(squared_euclidean(X, Z), cdist(X, Z, "sqeuclidean"), rtol=1e-12, atol=1e-10)
+
+
+def test_squared_euclidean_far_from_the_origin():
+    X = points(20) + 1e6
+    np.testing.assert_allclose(squared_euclidean(X), cdist(X, X, "sqeuclidean"), rtol=1e-8)
+
+
+def test_squared_euclidean_is_never_negative_and_zero_on_the_diagonal():
+    X = points(1, 30).repeat(40, 1) + 1e-9 * points(40, 30, seed=1)
+    D = squared_euclidean(X)
+    assert float(D.min()) >= 0.0
+    assert torch.equal(D.diagonal(), torch.zeros(40, dtype=torch.float64))
+    assert float(squared_euclidean(X, X).min()) >= 0.0
+
+
+def test_squared_euclidean_leaves_its_input_alone():
+    X, Z = points(5), points(4, seed=1)
+    copies = X.clone(), Z.clone()
+    squared_euclidean(X), squared_euclidean(X, Z)
+    assert torch.equal(X, copies[0])
+    assert torch.equal(Z, copies[1])
+
+
+def test_squared_euclidean_has_the_gradient_of_its_formula():
+    X = points(6).requires_grad_()
+    W = points(6, 6, seed=2)
+    (found,) = torch.autograd.grad((W * squared_euclidean(X)).sum(), X)
+    (expected,) = torch.autograd.grad((W * ((X[:, None] - X) ** 2).sum(-1)).sum(), X)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+def test_squared_weighted_sums_equal_a_naive_sum(shift):
+    X, W = points(7) + shift, points(7, 7, seed=1)
+    expected = torch.einsum("ij,ijd->d", W, (X[:, None] - X) ** 2)
+    torch.testing.assert_close(squared_weighted_sums(X, W), expected, rtol=1e-9, atol=1e-9)
+
+
+# L1 -------------------------------------------------------------------------------------------------------------------
+
+
+@either_way
+@given(X=coordinates, Z=coordinates)
+def test_l1_equals_scipy(compiled_from, monkeypatch, X, Z):
+    monkeypatch.setattr(distances, "COMPILED_FROM", compiled_from)
+    X, Z = torch.from_numpy(X), torch.from_numpy(Z)
+    np.testing.assert_allclose(l1(X), cdist(X, X, "cityblock"), rtol=1e-13)
+    np.testing.assert_allclose(l1(X, Z), cdist(X, Z, "cityblock"), rtol=1e-13)
+
+
+@either_way
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 130])  # around the sides of the loop's tiles
+def test_l1_of_all_sizes(compiled_from, n, monkeypatch):
+    monkeypatch.setattr(distances, "COMPILED_FROM", compiled_from)
+    X, Z = points(n), points(70, seed=1)
+    np.testing.assert_allclose(l1(X), cdist(X, X, "cityblock"), rtol=1e-12)
+    np.testing.assert_allclose(l1(X, Z), cdist(X, Z, "cityblock"), rtol=1e-12)
+
+
+@either_way
+@pytest.mark.parametrize("n", [1, 2, 64, 65, 130])
+def test_l1_weighted_sums_equal_a_naive_sum(compiled_from, n, monkeypatch):
+    monkeypatch.setattr(distances, "COMPILED_FROM", compiled_from)
+    X, W, K = points(n), points(n, n, seed=1), points(n, n, seed=2)
+    K = K + K.T
+    sums, total = l1_weighted_sums(X, W, K)
+    expected = torch.einsum("ij,ij,ijd->d", W, K, (X[:, None] - X).abs())
+    torch.testing.assert_close(sums, expected, rtol=1e-10, atol=1e-10)
+    assert float(total) == pytest.approx(float((W * K).sum()), rel=1e-10)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_compiled_loops_equal_the_plain_ones_in_any_number_of_threads(n_threads, monkeypatch):
+    X, Z, W, K = points(130), points(40, seed=3), points(130, 130, seed=1), points(130, 130, seed=2)
+    K = K + K.T
+    results = []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: n_threads)
+    for compiled_from in (ALWAYS, NEVER):
+        monkeypatch.setattr(distances, "COMPILED_FROM", compiled_from)
+        results.append([l1(X), l1(X, Z), *l1_weighted_sums(X, W, K)])
+    for compiled, plain in zip(*results, strict=True):
+        torch.testing.assert_close(compiled, plain, rtol=1e-12, atol=1e-10)
+
+
+def test_the_compiled_loops_are_used_where_they_pay(monkeypatch):
+    calls = []
+    monkeypatch.setattr(distances, "_compile", lambda: calls.append(1))
+    monkeypatch.setattr(distances, "COMPILED_FROM", 5 * 5 * 3)
+    l1(points(5))
+    assert len(calls) == 1
+    l1(points(4))
+    assert len(calls) == 1
+
+
+@either_way
+def test_l1_of_views_that_are_not_contiguous(compiled_from, monkeypatch):
+    monkeypatch.setattr(distances, "COMPILED_FROM", compiled_from)
+    X = points(3, 8).T[::2]
+    np.testing.assert_allclose(l1(X), cdist(X, X, "cityblock"), rtol=1e-12)
+    np.testing.assert_allclose(l1(X, X[:2]), cdist(X, X[:2], "cityblock"), rtol=1e-12)
+
+
+@either_way
+def test_l1_of_single_precision_points(compiled_from, monkeypatch):
+    monkeypatch.setattr(distances, "COMPILED_FROM", compiled_from)
+    X = points(5).to(torch.float32)
+    np.testing.assert_allclose(l1(X), cdist(X, X, "cityblock"), rtol=1e-5)
+    np.testing.assert_allclose(l1(X, X[:2]), cdist(X, X[:2], "cityblock"), rtol=1e-5)
+
+
+@either_way
+def test_l1_has_the_gradient_of_its_formula(compiled_from, monkeypatch):
+    monkeypatch.setattr(distances, "COMPILED_FROM", compiled_from)
+    X, W = points(6).requires_grad_(), points(6, 6, seed=2)
+    (found,) = torch.autograd.grad((W * l1(X)).sum(), X)
+    (expected,) = torch.autograd.grad((W * (X[:, None] - X).abs().sum(-1)).sum(), X)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+
+
+# The median -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 8])
+def test_median_distance_is_the_lower_median(n):
+    X = points(n)
+    expected = naive.lower_median_of_distances(X.numpy(), 2)
+    assert median_distance(squared_euclidean(X).sqrt()) == pytest.approx(expected)
+
+
+@given(X=coordinates, seed=st.integers(0, 99))
+def test_weighted_median_is_the_median_of_repeated_points(X, seed):
+    weights = np.random.default_rng(seed).integers(1, 4, len(X))
+    found = median_distance(l1(torch.from_numpy(X)), torch.from_numpy(weights.astype(float)))
+    assert found == pytest.approx(naive.lower_median_of_distances(np.repeat(X, weights, axis=0), 1))
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_median_of_no_positive_distance_is_one(n):
+    assert median_distance(torch.zeros(n, n, dtype=torch.float64)) == 1.0

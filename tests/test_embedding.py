@@ -1,0 +1,225 @@
+"""The conditional embedding against explicit inverses and refits."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelwright.arrays import one_hot
+from kernelwright.embedding import TrainingSet, clip_normalise, embed, smoothed_prior
+from tests import reference as naive
+
+N, M = 12, 3
+RNG = np.random.default_rng(0)
+POINTS = RNG.normal(size=(N, 2))
+NEW = RNG.normal(size=(5, 2))
+LABELS = np.arange(N) % M
+Y = np.eye(M)[LABELS]
+PAIR = naive.gaussian(0.8)
+K, K_NEW = naive.gram(PAIR, POINTS), naive.gram(PAIR, NEW, POINTS)
+WHOLE = np.array([1, 2, 1, 3, 1, 1, 2, 1, 1, 4, 1, 1])
+ONES, HALVES = np.ones(N), np.linspace(0.2, 2.5, N)
+RIDGE = 0.05
+
+weightings = pytest.mark.parametrize("w", [ONES, WHOLE.astype(float), HALVES], ids=["ones", "whole", "any"])
+priors = pytest.mark.parametrize("prior", [np.zeros(M), np.array([0.5, 0.3, 0.2])], ids=["no-prior", "prior"])
+
+
+def tensor(array) -> torch.Tensor:
+    return torch.from_numpy(np.asarray(array, dtype=np.float64))
+
+
+def training_set(w=ONES, prior=None, points=POINTS, labels=LABELS) -> TrainingSet:
+    prior = None if prior is None else tensor(prior)
+    return TrainingSet.of(tensor(points), one_hot(labels, M), weights=tensor(w), prior=prior)
+
+
+def fitted(w=ONES, prior=None):
+    return embed(tensor(K), training_set(w, prior), RIDGE)
+
+
+# The solution ---------------------------------------------------------------------------------------------------------
+
+
+@weightings
+@priors
+def test_outputs_equal_the_explicit_formula(w, prior):
+    expected = naive.outputs(K_NEW, K, Y, naive.noise(w, RIDGE), prior)
+    np.testing.assert_allclose(fitted(w, prior).outputs(tensor(K_NEW)), expected, rtol=1e-10, atol=1e-12)
+
+
+@weightings
+@priors
+def test_fitted_equals_the_outputs_at_the_training_points(w, prior):
+    expected = naive.outputs(K, K, Y, naive.noise(w, RIDGE), prior)
+    np.testing.assert_allclose(fitted(w, prior).fitted, expected, rtol=1e-10, atol=1e-12)
+
+
+@weightings
+@priors
+def test_squared_norm_is_the_trace(w, prior):
+    assert fitted(w, prior).squared_norm == pytest.approx(naive.squared_norm(K, Y, naive.noise(w, RIDGE), prior))
+
+
+@weightings
+def test_weights_are_those_of_the_targets(w):
+    weights = fitted(w).weights(tensor(K_NEW))
+    np.testing.assert_allclose(weights, K_NEW @ np.linalg.inv(K + np.diag(naive.noise(w, RIDGE))), rtol=1e-9)
+    np.testing.assert_allclose(weights @ tensor(Y), fitted(w).outputs(tensor(K_NEW)), rtol=1e-10, atol=1e-12)
+
+
+def test_with_equal_weights_it_is_kernel_ridge_regression():
+    from sklearn.kernel_ridge import KernelRidge
+
+    model = KernelRidge(alpha=N * RIDGE, kernel="precomputed").fit(K, Y)
+    np.testing.assert_allclose(fitted().outputs(tensor(K_NEW)), model.predict(K_NEW), rtol=1e-10)
+
+
+def test_weights_are_relative():
+    np.testing.assert_allclose(fitted(7.0 * HALVES).coefficients, fitted(HALVES).coefficients, rtol=1e-10)
+
+
+def test_a_whole_weight_is_that_many_equal_rows():
+    repeated = np.repeat(np.arange(N), WHOLE)
+    copies = embed(
+        tensor(K[np.ix_(repeated, repeated)]),
+        training_set(np.ones(len(repeated)), points=POINTS[repeated], labels=LABELS[repeated]),
+        RIDGE,
+    )
+    weighted = fitted(WHOLE.astype(float))
+    np.testing.assert_allclose(
+        copies.outputs(tensor(K_NEW[:, repeated])), weighted.outputs(tensor(K_NEW)), rtol=1e-9, atol=1e-12
+    )
+    assert copies.squared_norm == pytest.approx(weighted.squared_norm, rel=1e-9)
+
+
+# Leave one out ---------------------------------------------------------------------------------------------------------
+
+
+@weightings
+@priors
+def test_leave_one_out_equals_a_refit_without_each_row(w, prior):
+    found = fitted(w, prior).leave_one_out()
+    np.testing.assert_allclose(found, naive.leave_one_out(K, Y, w, RIDGE, prior), rtol=1e-10, atol=1e-10)
+
+
+def test_leave_one_out_of_a_whole_weight_leaves_one_copy_out():
+    repeated = np.repeat(np.arange(N), WHOLE)
+    on_copies = naive.leave_one_out(K[np.ix_(repeated, repeated)], Y[repeated], np.ones(len(repeated)), RIDGE)
+    found = fitted(WHOLE.astype(float)).leave_one_out()
+    np.testing.assert_allclose(found[repeated], on_copies, rtol=1e-10, atol=1e-10)
+
+
+# The training set -------------------------------------------------------------------------------------------------------
+
+
+def test_defaults_of_a_training_set():
+    data = TrainingSet.of(tensor(POINTS), one_hot(LABELS, M))
+    np.testing.assert_array_equal(data.weights, ONES)
+    np.testing.assert_array_equal(data.prior, np.zeros(M))
+    np.testing.assert_array_equal(data.strata, LABELS)
+    assert len(data) == N
+    assert data.total_weight == N
+
+
+def test_noise_is_larger_where_the_weight_is_smaller():
+    np.testing.assert_allclose(training_set(HALVES).noise(RIDGE), naive.noise(HALVES, RIDGE), rtol=1e-12)
+
+
+def test_subset_takes_rows_and_keeps_the_prior():
+    data = training_set(HALVES, [0.5, 0.3, 0.2])
+    some = data.subset(torch.tensor([4, 0, 7]))
+    np.testing.assert_array_equal(some.points, POINTS[[4, 0, 7]])
+    np.testing.assert_array_equal(some.targets, Y[[4, 0, 7]])
+    np.testing.assert_array_equal(some.weights, HALVES[[4, 0, 7]])
+    np.testing.assert_array_equal(some.strata, LABELS[[4, 0, 7]])
+    np.testing.assert_array_equal(some.prior, data.prior)
+
+
+def numbered(labels: list[int]) -> TrainingSet:
+    """Points that are their own row numbers."""
+    rows = torch.arange(len(labels), dtype=torch.float64)[:, None]
+    return TrainingSet.of(rows, one_hot(np.array(labels), 5))
+
+
+labels = st.lists(st.integers(0, 4), min_size=1, max_size=60)
+
+
+@given(labels=labels, size=st.integers(1, 70), seed=st.integers(0, 9))
+def test_a_sample_is_of_distinct_rows_in_order(labels, size, seed):
+    sample = numbered(labels).sample(size, torch.Generator().manual_seed(seed))
+    rows = sample.points[:, 0].long().tolist()
+    assert len(rows) == min(size, len(labels))
+    assert rows == sorted(set(rows))
+    assert sample.strata.tolist() == [labels[row] for row in rows]
+
+
+@given(labels=labels, size=st.integers(5, 70), seed=st.integers(0, 9))
+def test_a_sample_has_every_stratum(labels, size, seed):
+    sample = numbered(labels).sample(size, torch.Generator().manual_seed(seed))
+    assert set(sample.strata.tolist()) == set(labels)
+
+
+@given(labels=labels, size=st.integers(5, 70), seed=st.integers(0, 9))
+def test_a_sample_takes_the_share_of_every_stratum(labels, size, seed):
+    sample = numbered(labels).sample(size, torch.Generator().manual_seed(seed))
+    all_rows, taken = np.bincount(labels, minlength=5), np.bincount(sample.strata, minlength=5)
+    present = np.flatnonzero(all_rows)
+    share = taken[present] / all_rows[present]
+    # No stratum beyond its first row is ahead of another by more than the one row that rounding costs.
+    ahead = np.where(taken[present] > 1, share - 0.5 / all_rows[present], 0.0)
+    assert ahead.max() <= (share + 0.5 / all_rows[present]).min() + 1e-12
+
+
+@given(labels=labels, size=st.integers(1, 70))
+def test_a_sample_is_decided_by_its_generator(labels, size):
+    first, second = (numbered(labels).sample(size, torch.Generator().manual_seed(3)).points for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_samples_of_other_seeds_differ():
+    data = numbered([0, 1] * 50)
+    first, second = (data.sample(20, torch.Generator().manual_seed(seed)).points for seed in (0, 1))
+    assert not torch.equal(first, second)
+
+
+@given(labels=labels, n_folds=st.integers(2, 5))
+def test_folds_share_every_stratum_evenly(labels, n_folds):
+    folds = numbered(labels).folds(n_folds)
+    assert set(folds) <= set(range(n_folds))
+    for label in set(labels):
+        counts = np.bincount(folds[np.array(labels) == label], minlength=n_folds)
+        assert counts.max() - counts.min() <= 1
+
+
+@given(labels=labels, n_folds=st.integers(2, 5))
+def test_the_rows_of_a_stratum_take_turns(labels, n_folds):
+    np.testing.assert_array_equal(numbered(labels).folds(n_folds), naive.turns(np.array(labels), n_folds))
+
+
+# Probabilities ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.lists(st.floats(-2, 2), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_clip_normalise_equals_a_loop(rows):
+    found = clip_normalise(tensor(rows)).numpy()
+    np.testing.assert_allclose(found, naive.clip_normalise(np.array(rows)), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(found.sum(1), 1.0, rtol=1e-12)
+
+
+def test_clip_normalise_is_uniform_where_nothing_is_left():
+    np.testing.assert_allclose(clip_normalise(tensor([[-1.0, -2.0], [0.0, 0.0]])), 0.5)
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-300, 1e300, 1.5e308])
+def test_clip_normalise_of_extreme_outputs_has_sum_one(size):
+    np.testing.assert_allclose(clip_normalise(tensor([[size, size, -size]])), [[0.5, 0.5, 0.0]], rtol=1e-10)
+
+
+@weightings
+def test_smoothed_prior_adds_one_row_shared_by_all_classes(w):
+    expected = [(w[LABELS == k].sum() + 1 / M) / (w.sum() + 1) for k in range(M)]
+    found = smoothed_prior(one_hot(LABELS, M), tensor(w))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert float(found.sum()) == pytest.approx(1.0)

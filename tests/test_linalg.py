@@ -1,0 +1,229 @@
+"""Factorisations against numpy, repairs that are told, and thread counts that are restored."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+
+from kernelwright import linalg
+from kernelwright.errors import NumericalError, NumericalRepairWarning
+from kernelwright.linalg import factorise, spectrum, symmetric_outer, threads_for
+
+
+def positive_definite(n: int, seed: int = 0) -> np.ndarray:
+    B = np.random.default_rng(seed).normal(size=(n, n))
+    return B @ B.T / n + 0.1 * np.eye(n)
+
+
+def tensor(array) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def rank_one(n: int) -> torch.Tensor:
+    """Duplicate rows: semidefinite, and to working precision possibly not even that."""
+    v = torch.linspace(1.0, 2.0, n, dtype=torch.float64)
+    return torch.outer(v, v)
+
+
+noises = pytest.mark.parametrize("noise", [0.0, 0.3, torch.linspace(0.1, 1.0, 6, dtype=torch.float64)], ids=str)
+
+
+def total(K: np.ndarray, noise) -> np.ndarray:
+    return K + np.diag(np.broadcast_to(np.asarray(noise), len(K)))
+
+
+# Against numpy -----------------------------------------------------------------------------------------------------
+
+
+@noises
+def test_factor(noise):
+    K = positive_definite(6)
+    factor = factorise(tensor(K), noise)
+    np.testing.assert_allclose(factor.lower @ factor.lower.T, total(K, noise), rtol=1e-12)
+    np.testing.assert_array_equal(np.triu(factor.lower, 1), 0.0)
+    assert factor.jitter == 0.0
+
+
+@noises
+def test_solve(noise):
+    K, B = positive_definite(6), np.random.default_rng(1).normal(size=(6, 3))
+    for right in (tensor(B), tensor(B.T).T):
+        found = factorise(tensor(K), noise).solve(right)
+        np.testing.assert_allclose(found, np.linalg.solve(total(K, noise), B), rtol=1e-10)
+
+
+@noises
+def test_inverse(noise):
+    K = positive_definite(6)
+    found = factorise(tensor(K), noise).inverse()
+    np.testing.assert_allclose(found, np.linalg.inv(total(K, noise)), rtol=1e-10)
+    np.testing.assert_array_equal(found, found.T)
+
+
+@noises
+def test_inverse_diagonal(noise):
+    K = positive_definite(6)
+    found = factorise(tensor(K), noise).inverse_diagonal()
+    np.testing.assert_allclose(found, np.diagonal(np.linalg.inv(total(K, noise))), rtol=1e-10)
+
+
+@noises
+def test_log_determinant(noise):
+    K = positive_definite(6)
+    assert factorise(tensor(K), noise).log_determinant() == pytest.approx(np.linalg.slogdet(total(K, noise))[1])
+
+
+def test_a_single_row():
+    factor = factorise(torch.tensor([[3.0]], dtype=torch.float64), 1.0)
+    assert float(factor.solve(torch.tensor([[8.0]], dtype=torch.float64))) == pytest.approx(2.0)
+    assert float(factor.inverse()) == pytest.approx(0.25)
+
+
+def test_the_matrix_and_the_right_side_are_left_as_they_were():
+    K, B = tensor(positive_definite(6)), torch.ones(6, 2, dtype=torch.float64)
+    before = K.clone()
+    factor = factorise(K, 0.5)
+    factor.solve(B), factor.inverse(), factor.inverse_diagonal()
+    assert torch.equal(K, before)
+    assert torch.equal(B, torch.ones(6, 2, dtype=torch.float64))
+    np.testing.assert_allclose(factor.lower @ factor.lower.T, K.numpy() + 0.5 * np.eye(6))
+
+
+def test_views_that_are_not_contiguous_are_taken():
+    K = tensor(positive_definite(8))
+    some = torch.tensor([5, 1, 3])
+    for view in (K[some][:, some], K[1::2, 1::2], K.T[:4, :4], torch.tensor(2.0, dtype=torch.float64).expand(1, 1)):
+        factor = factorise(view)
+        np.testing.assert_allclose(factor.lower @ factor.lower.T, view, rtol=1e-12)
+
+
+def test_spectrum():
+    K = positive_definite(6)
+    np.testing.assert_allclose(spectrum(tensor(K)), np.linalg.eigvalsh(K), rtol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.7])
+def test_symmetric_outer_has_the_right_inner_products_with_symmetric_matrices(scale):
+    rng = np.random.default_rng(2)
+    B, S = rng.normal(size=(5, 3)), rng.normal(size=(5, 5))
+    S = S + S.T
+    M = symmetric_outer(tensor(B), scale).numpy()
+    assert (M * S).sum() == pytest.approx((scale * B @ B.T * S).sum(), rel=1e-12)
+
+
+def test_symmetric_outer_of_a_strided_matrix():
+    B, S = np.random.default_rng(2).normal(size=(3, 5)), np.ones((5, 5)) + np.eye(5)
+    M = symmetric_outer(tensor(B).T).numpy()
+    assert (M * S).sum() == pytest.approx((B.T @ B * S).sum(), rel=1e-12)
+
+
+# Repairs and refusals ------------------------------------------------------------------------------------------------
+
+
+def test_a_good_matrix_is_not_repaired():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert factorise(rank_one(20), 1e-3).jitter == 0.0
+
+
+def test_a_repair_is_told_with_its_size_and_kept():
+    K = rank_one(30) - 1e-9 * torch.eye(30, dtype=torch.float64)
+    with pytest.warns(NumericalRepairWarning) as caught:
+        factor = factorise(K)
+    assert factor.jitter > 1e-9
+    message = str(caught[0].message)
+    assert "30 x 30" in message
+    assert f"{factor.jitter:.1e} was added to its diagonal" in message
+    repaired = K + factor.jitter * torch.eye(30, dtype=torch.float64)
+    np.testing.assert_allclose(factor.lower @ factor.lower.T, repaired, atol=1e-13)
+
+
+def test_the_smallest_repair_that_helps_is_taken():
+    K = rank_one(30) - 1e-9 * torch.eye(30, dtype=torch.float64)
+    with pytest.warns(NumericalRepairWarning):
+        jitter = factorise(K).jitter
+    level = float(K.diagonal().mean())
+    assert jitter / level == pytest.approx(1e-9)  # 1e-10 of the mean diagonal, 2.3, would not do
+
+
+def test_repair_is_relative_to_the_size_of_the_matrix():
+    for size in (1e-30, 1e30):
+        with pytest.warns(NumericalRepairWarning):
+            factor = factorise(size * (rank_one(30) - 1e-9 * torch.eye(30, dtype=torch.float64)))
+        assert 1e-10 * size < factor.jitter < 1e-7 * size
+
+
+@pytest.mark.parametrize(
+    "K", [[[1.0, 2.0], [2.0, 1.0]], [[-1.0, 0.0], [0.0, -1.0]], [[0.0, 0.0], [0.0, 0.0]]], ids=["indefinite", "negative", "zero"]
+)
+def test_a_matrix_past_repair_is_refused_with_likely_causes(K):
+    with pytest.raises(NumericalError, match=r"2 x 2 kernel matrix is not positive definite.*\(a\).*\(b\).*\(c\)"):
+        factorise(torch.tensor(K, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf], ids=str)
+@pytest.mark.parametrize("place", [(1, 1), (0, 2)], ids=["diagonal", "elsewhere"])
+def test_entries_that_are_not_finite_are_refused(bad, place):
+    K = positive_definite(3)
+    K[place] = K[place[::-1]] = bad
+    with pytest.raises(NumericalError, match="not finite"):
+        factorise(tensor(K))
+
+
+def test_noise_that_is_not_finite_is_refused():
+    with pytest.raises(NumericalError, match="not finite"):
+        factorise(tensor(positive_definite(3)), float("inf"))
+
+
+# Threads -------------------------------------------------------------------------------------------------------------
+
+
+def thread_counts() -> list[tuple[str, int]]:
+    return sorted((pool["filepath"], pool["num_threads"]) for pool in threadpool_info())
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    with threadpool_limits(2):
+        torch.set_num_threads(2)
+        yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_small_problems_run_on_one_thread_and_the_count_is_restored():
+    before = thread_counts()
+    assert {count for _, count in before} == {2}
+    with threads_for(10):
+        assert {pool["num_threads"] for pool in ThreadpoolController().info()} == {1}
+        assert torch.get_num_threads() == 1
+    assert thread_counts() == before
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_large_problems_keep_their_threads():
+    with threads_for(linalg.ONE_THREAD_UP_TO + 1):
+        assert {count for _, count in thread_counts()} == {2}
+        assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_count_is_restored_after_an_error():
+    before = thread_counts()
+    with pytest.raises(RuntimeError, match="inside"), threads_for(10):
+        raise RuntimeError("inside")
+    assert thread_counts() == before
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_nesting_restores_too():
+    with threads_for(10):
+        with threads_for(10):
+            pass
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
