@@ -17,6 +17,7 @@ from kernelwright.kernels import (
     ConvexSum,
     Gaussian,
     Kernel,
+    KroneckerDelta,
     Laplace,
     Linear,
     Matern,
@@ -101,9 +102,8 @@ CASES = [
         naive.rational_quadratic(SCALES, 2.0),
     ),
     Case("linear", Linear, naive.linear),
-    Case(
-        "polynomial", lambda: Polynomial(degree=3, lengthscale=1.5, offset=0.5), naive.polynomial(3, 1.5, 0.5)
-    ),
+    Case("polynomial", lambda: Polynomial(degree=3, lengthscale=1.5, offset=0.5), naive.polynomial(3, 1.5, 0.5)),
+    Case("delta", KroneckerDelta, lambda x, z: float((x == z).all())),
     Case("constant", lambda: Constant(2.5), lambda x, z: 2.5),
     Case("cosine", lambda: Cosine(2.0), lambda x, z: float(np.prod(np.cos((x - z) / 2.0)))),
     Case("tabular", lambda: Tabular(SCALES[:2], 1.3, 0.8, MIXTURE), tab),

@@ -107,5 +107,7 @@ def test_free_memory_is_a_plausible_number_of_bytes():
 def test_a_job_that_does_not_fit_is_refused_with_numbers_and_advice(monkeypatch):
     monkeypatch.setattr(border, "free_memory", lambda: 2.0 * 2**30)
     border.check_memory(1.7 * 2**30, "A fit", "Use fewer rows.")
-    with pytest.raises(MemoryBudgetError, match=r"A fit needs about 1\.9 GiB, and 2\.0 GiB are free\. Use fewer rows\."):
+    with pytest.raises(
+        MemoryBudgetError, match=r"A fit needs about 1\.9 GiB, and 2\.0 GiB are free\. Use fewer rows\."
+    ):
         border.check_memory(1.9 * 2**30, "A fit", "Use fewer rows.")

@@ -194,7 +194,13 @@ def test_folds_share_every_stratum_evenly(labels, n_folds):
 
 
 @given(labels=labels, n_folds=st.integers(2, 5))
-def test_the_rows_of_a_stratum_take_turns(labels, n_folds):
+def test_no_fold_is_empty_and_all_are_of_one_size(labels, n_folds):
+    counts = np.bincount(numbered(labels).folds(n_folds), minlength=n_folds)
+    assert counts.max() - counts.min() <= 1
+
+
+@given(labels=labels, n_folds=st.integers(2, 5))
+def test_rows_take_turns_one_stratum_after_the_other(labels, n_folds):
     np.testing.assert_array_equal(numbered(labels).folds(n_folds), naive.turns(np.array(labels), n_folds))
 
 
@@ -219,7 +225,7 @@ def test_clip_normalise_of_extreme_outputs_has_sum_one(size):
 
 @weightings
 def test_smoothed_prior_adds_one_row_shared_by_all_classes(w):
-    expected = [(w[LABELS == k].sum() + 1 / M) / (w.sum() + 1) for k in range(M)]
+    expected = [(w[k == LABELS].sum() + 1 / M) / (w.sum() + 1) for k in range(M)]
     found = smoothed_prior(one_hot(LABELS, M), tensor(w))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert float(found.sum()) == pytest.approx(1.0)

@@ -156,7 +156,9 @@ def test_repair_is_relative_to_the_size_of_the_matrix():
 
 
 @pytest.mark.parametrize(
-    "K", [[[1.0, 2.0], [2.0, 1.0]], [[-1.0, 0.0], [0.0, -1.0]], [[0.0, 0.0], [0.0, 0.0]]], ids=["indefinite", "negative", "zero"]
+    "K",
+    [[[1.0, 2.0], [2.0, 1.0]], [[-1.0, 0.0], [0.0, -1.0]], [[0.0, 0.0], [0.0, 0.0]]],
+    ids=["indefinite", "negative", "zero"],
 )
 def test_a_matrix_past_repair_is_refused_with_likely_causes(K):
     with pytest.raises(NumericalError, match=r"2 x 2 kernel matrix is not positive definite.*\(a\).*\(b\).*\(c\)"):

@@ -76,7 +76,9 @@ def test_setting_copies_a_tensor():
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, [], [1.0, 0.0], [[1.0, 2.0]]], ids=str)
 def test_positive_refuses_with_a_sentence(value):
-    with pytest.raises(ValueError, match=r"The 'length' parameter of Model must be a positive number.* Got .* instead\."):
+    with pytest.raises(
+        ValueError, match=r"The 'length' parameter of Model must be a positive number.* Got .* instead\."
+    ):
         Model(length=value)
 
 
@@ -86,7 +88,9 @@ def test_simplex_refuses_with_a_sentence(value):
         Model(mixture=value)
 
 
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))], ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))], ids=["deepcopy", "pickle"]
+)
 def test_copies_keep_values_and_share_nothing(duplicate):
     model = Outer()
     twin = duplicate(model)

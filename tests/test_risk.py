@@ -53,7 +53,9 @@ def test_gradients_equal_finite_differences(w, loss, formula):
 
 
 def test_log_loss_is_flat_on_both_sides_of_the_clip():
-    outputs, targets, weights = tensors([[-5.0, 0.0], [0.0, 0.0], [1.5, 0.0], [0.5, 0.0]], np.eye(2)[[0] * 4], np.ones(4))
+    outputs, targets, weights = tensors(
+        [[-5.0, 0.0], [0.0, 0.0], [1.5, 0.0], [0.5, 0.0]], np.eye(2)[[0] * 4], np.ones(4)
+    )
     value, gradient = clipped_log_loss(outputs, targets, weights, 1e-15)
     assert value == pytest.approx((2 * math.log(1e15) + 0 + math.log(2)) / 4)
     np.testing.assert_allclose(gradient[:, 0], [0, 0, 0, -0.5])
@@ -71,7 +73,14 @@ def test_weights_are_relative_and_whole_weights_are_repetitions(loss):
 
 @pytest.mark.parametrize(
     ("word", "number"),
-    [("4e", 4 * math.e), ("4e/n", 4 * math.e / 25), ("4e/sqrt(n)", 4 * math.e / 5), ("1/n", 0.04), (0.3, 0.3), (0, 0.0)],
+    [
+        ("4e", 4 * math.e),
+        ("4e/n", 4 * math.e / 25),
+        ("4e/sqrt(n)", 4 * math.e / 5),
+        ("1/n", 0.04),
+        (0.3, 0.3),
+        (0, 0.0),
+    ],
 )
 def test_complexity_multiplier(word, number):
     assert complexity_multiplier(word, 25) == pytest.approx(number, rel=1e-14)
@@ -79,7 +88,9 @@ def test_complexity_multiplier(word, number):
 
 @pytest.mark.parametrize("word", ["5e", "auto?", "", "4e / n"])
 def test_an_unknown_multiplier_is_refused_with_the_choices(word):
-    with pytest.raises(ValueError, match=r"The 'complexity_weight' parameter must be .*'4e/sqrt\(n\)'.* Got .* instead"):
+    with pytest.raises(
+        ValueError, match=r"The 'complexity_weight' parameter must be .*'4e/sqrt\(n\)'.* Got .* instead"
+    ):
         complexity_multiplier(word, 10)
 
 

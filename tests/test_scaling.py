@@ -121,9 +121,7 @@ def test_transform_before_fit_is_refused():
         TableViews().transform(X)
 
 
-@pytest.mark.parametrize(
-    ("word", "cls"), [("standard", StandardScaler), ("unit", MinMaxScaler), ("views", TableViews)]
-)
+@pytest.mark.parametrize(("word", "cls"), [("standard", StandardScaler), ("unit", MinMaxScaler), ("views", TableViews)])
 def test_words_for_scalers(word, cls):
     assert isinstance(make_scaler(word), cls)
 

@@ -2,12 +2,13 @@
 
 from kernelwright import baselines, datasets, kernels, objectives
 from kernelwright.errors import CollapseWarning, MemoryBudgetError, NumericalError, NumericalRepairWarning
-from kernelwright.estimators import EmbeddingClassifier
+from kernelwright.estimators import ConditionalMeanEmbedding, EmbeddingClassifier
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CollapseWarning",
+    "ConditionalMeanEmbedding",
     "EmbeddingClassifier",
     "MemoryBudgetError",
     "NumericalError",

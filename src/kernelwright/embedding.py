@@ -86,8 +86,10 @@ class TrainingSet:
         return self.subset(order[share.argsort(stable=True)[:size]].sort().values)
 
     def folds(self, n_folds: int) -> np.ndarray:
-        """A fold number for each row: the rows of a stratum take turns."""
-        return (_turns(self.strata) % n_folds).numpy()
+        """A fold number for each row: rows take turns in the order of their strata, so that no fold is empty."""
+        folds = torch.empty(len(self), dtype=torch.int64)
+        folds[self.strata.argsort(stable=True)] = torch.arange(len(self)) % n_folds
+        return folds.numpy()
 
 
 @dataclass(frozen=True)

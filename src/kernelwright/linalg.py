@@ -19,7 +19,7 @@ from torch import Tensor
 
 from kernelwright.errors import NumericalError, NumericalRepairWarning
 
-__all__ = ["Factor", "factorise", "spectrum", "symmetric_outer", "threads_for"]
+__all__ = ["Factor", "factorise", "low_rank_root", "spectrum", "symmetric_outer", "threads_for"]
 
 # Relative to the mean of the diagonal. Ten times more each try; past the last, refuse.
 JITTERS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
@@ -124,3 +124,28 @@ def symmetric_outer(B: Tensor, scale: float = 1.0) -> Tensor:
 def spectrum(K: Tensor) -> Tensor:
     """Eigenvalues of a symmetric matrix, smallest first."""
     return torch.linalg.eigvalsh(K)
+
+
+def low_rank_root(L: Tensor, tol: float) -> Tensor:
+    """A matrix R with few columns and ``|L - R R^T| <= tol max(diag(L))``, by pivoted Cholesky.
+
+    Its rows are features whose inner products are the kernel matrix L: a smooth kernel needs few.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kernelwright.linalg import low_rank_root
+    >>> low_rank_root(torch.ones(4, 4, dtype=torch.float64), 1e-10).shape
+    torch.Size([4, 1])
+    """
+    scale = float(L.diagonal().max())
+    lower, pivots, rank, _ = lapack.dpstrf(L.numpy(), tol=tol * scale, lower=1)
+    root = torch.zeros(len(L), max(int(rank), 1), dtype=torch.float64)
+    root[torch.from_numpy(pivots - 1).long(), : int(rank)] = torch.from_numpy(np.tril(lower)[:, : int(rank)])
+    gap = float((L - root @ root.T).abs().max())
+    if not gap <= 1e-6 * abs(scale):  # also where it is not a number
+        raise NumericalError(
+            f"A kernel matrix is not positive semidefinite: its root misses it by {gap:.3g}. Likely "
+            "causes: (a) the kernel is indefinite; (b) inputs of a size that overflows: standardise them."
+        )
+    return root

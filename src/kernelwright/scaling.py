@@ -39,7 +39,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         half_range = 0.5 * X.max(0) - 0.5 * self.low_  # halves: the full range may overflow
         self.columns_ = np.flatnonzero(half_range > 0)
         if len(self.columns_) == 0:
-            warnings.warn("All features are constant: nothing can be learned but the class frequencies.", stacklevel=2)
+            warnings.warn("All features are constant: nothing can be learned from them.", stacklevel=2)
             self.columns_ = np.zeros(1, dtype=np.int64)
         self.half_range_ = np.where(half_range > 0, half_range, 1.0)
         U = self._unit(X)

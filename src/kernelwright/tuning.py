@@ -37,6 +37,8 @@ class Settings:
     learning_rate: float = 0.1
     batch_size: int | None = None
     tol: float = 1e-6
+    n_folds: int = 5
+    loss: str | None = None
     callback: Callable[[Step], Any] | None = None
     warm: bool = False  # kernel and ridge come from an earlier fit: refine them
 
@@ -81,14 +83,21 @@ def _median(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
 
 # By gradient of one objective ------------------------------------------------------------------------------
 
-TAU: dict[str, float | str] = {"rademacher": "4e/n", "held-out": "1/n", "leave-one-out": "1/n", "empirical-risk": 0.0}
+TAU: dict[str, float | str] = {
+    "rademacher": "4e/n",
+    "held-out": "1/n",
+    "leave-one-out": "1/n",
+    "folds": 0.0,
+    "empirical-risk": 0.0,
+}
 
 
 def _by_gradient(kernel: Kernel, data: TrainingSet, settings: Settings, generator: torch.Generator) -> Choice:
     learn = str(settings.learn)
     tau = TAU[learn] if settings.complexity_weight == "auto" else settings.complexity_weight
-    loss = "brier" if learn == "leave-one-out" else "log"
-    objective = Objective(learn, complexity_weight=tau, loss=loss)
+    loss = settings.loss or ("brier" if learn in ("leave-one-out", "folds") else "log")
+    n_folds = min(settings.n_folds, len(data)) if learn == "folds" else 2
+    objective = Objective(learn, complexity_weight=tau, loss=loss, folds=n_folds)
     hyper = Hyperparameters(kernel, settings.start_ridge())
     result = train(objective, hyper, data, optimizer=_optimizer(settings, generator), callback=settings.callback)
     ridge = float(hyper.ridge.detach())
@@ -124,9 +133,10 @@ def _warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: floa
     varied = float((outputs - outputs.mean(0)).abs().mean())
     if tau > 0 and varied < 0.02 and complexity * tau < 1.2:
         warnings.warn(
-            f"Learning collapsed to the class frequencies: the outputs are the same for all rows. The complexity "
+            "Learning collapsed to the class frequencies: the outputs are the same for all rows. The complexity "
             f"weight tau = {tau:.3g} on the mean loss is too strong for these data (complexity {complexity:.3g}, "
-            f"1/tau = {1 / tau:.3g}). Use complexity_weight='4e/n', a smaller number, or learn='auto'.",
+            f"1/tau = {1 / tau:.3g}). Use a smaller complexity_weight ('4e/n' is {4 * math.e / len(data):.3g} here), "
+            "or learn='auto'.",
             CollapseWarning,
             stacklevel=4,
         )
@@ -136,8 +146,8 @@ def _warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: floa
 
 
 def _grid(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
-    """Five folds over a grid of ridges and of factors on all length scales; the Brier loss decides."""
-    objective = Objective("folds", loss="brier", folds=min(5, len(data)))
+    """Folds over a grid of ridges and of factors on all length scales; the Brier loss decides."""
+    objective = Objective("folds", loss="brier", folds=min(settings.n_folds, len(data)))
     state = copy.deepcopy(kernel.state_dict())
     scales = [name for name in state if name.endswith("log_lengthscale")]
     factors = np.log(2.0) * np.arange(-3, 4) if scales else np.zeros(1)

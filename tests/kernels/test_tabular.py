@@ -66,7 +66,9 @@ def test_penalty_is_zero_at_the_start_and_naive_elsewhere():
     assert float(Tabular(1.0).penalty().detach()) == pytest.approx(0.0, abs=1e-15)
     scales, weights, rank_scale = np.array([0.5, 2.0, 3.0]), np.array([0.5, 0.2, 0.3]), 0.7
     logs, logits = np.log(scales), np.log(weights[1:] / weights[0])
-    expected = 0.5 * (((logs - logs.mean()) ** 2).sum() + ((logits - [-1.0, -0.5]) ** 2).sum() + np.log(rank_scale) ** 2)
+    expected = 0.5 * (
+        ((logs - logs.mean()) ** 2).sum() + ((logits - [-1.0, -0.5]) ** 2).sum() + np.log(rank_scale) ** 2
+    )
     found = Tabular(scales, rank_scale=rank_scale, weights=weights).penalty()
     assert float(found.detach()) == pytest.approx(expected, rel=1e-12)
 

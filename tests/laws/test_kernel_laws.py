@@ -209,8 +209,7 @@ def autograd_pullback(kernel: Kernel, X: torch.Tensor, dK: torch.Tensor) -> dict
     parameters = {name: p for name, p in kernel.named_parameters() if p.requires_grad}
     grads = torch.autograd.grad(kernel.forward(X), list(parameters.values()), dK, allow_unused=True)
     return {
-        name: torch.zeros_like(p) if g is None else g
-        for (name, p), g in zip(parameters.items(), grads, strict=True)
+        name: torch.zeros_like(p) if g is None else g for (name, p), g in zip(parameters.items(), grads, strict=True)
     }
 
 

@@ -1,5 +1,6 @@
 """The scikit-learn face."""
 
 from kernelwright.estimators.classifier import EmbeddingClassifier
+from kernelwright.estimators.mean_embedding import ConditionalMeanEmbedding
 
-__all__ = ["EmbeddingClassifier"]
+__all__ = ["ConditionalMeanEmbedding", "EmbeddingClassifier"]

@@ -6,24 +6,25 @@ import copy
 import itertools
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import check_memory, generator, merge_duplicates, one_hot
+from kernelwright.arrays import generator, merge_duplicates, one_hot
 from kernelwright.calibration import fit_map
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.entropy import clip_entropy, embedding_entropy
-from kernelwright.kernels import Kernel, Precomputed, Tabular
+from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
+from kernelwright.kernels import Kernel, Precomputed
 from kernelwright.linalg import threads_for
 from kernelwright.risk import RiskBound, clipped_log_loss, rademacher_bound
 from kernelwright.scaling import make_scaler
@@ -32,10 +33,19 @@ from kernelwright.tuning import Settings, choose
 
 __all__ = ["EmbeddingClassifier"]
 
-BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
+LEARN = (
+    "auto",
+    "rademacher",
+    "held-out",
+    "leave-one-out",
+    "folds",
+    "empirical-risk",
+    "cross-validation",
+    "median",
+)
 
 
-class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
+class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     """Class probabilities from a kernel that is learned from the data.
 
     A conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge
@@ -49,9 +59,9 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
         ``X`` is the kernel matrix (at prediction: new rows against training rows).
     learn : str or None, default="auto"
         How hyperparameters are chosen: "rademacher" (the bound, Eq. 12), "held-out" (Eq. 13), "leave-one-out",
-        "empirical-risk", "cross-validation" (a grid), "median" (length scales at the median distance), ``None``
-        (as given) or "auto": leave-one-out with a small complexity term, first with equal length scales and then
-        with one for each feature, on at most 1000 rows.
+        "folds" (five), "empirical-risk", "cross-validation" (a grid), "median" (length scales at the median
+        distance), ``None`` (as given) or "auto": leave-one-out with a small complexity term, first with equal length
+        scales and then with one for each feature, on at most 1000 rows.
     complexity_weight : float or str, default="auto"
         tau, the weight of the complexity against the mean loss: a number, "4e" (as printed in Eq. 12; collapses on
         most data, with a warning), "4e/n" (as in the published results), "4e/sqrt(n)", "1/n" or "auto".
@@ -125,20 +135,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, StrOptions({"precomputed"}), None],
-        "learn": [
-            StrOptions(
-                {
-                    "auto",
-                    "rademacher",
-                    "held-out",
-                    "leave-one-out",
-                    "empirical-risk",
-                    "cross-validation",
-                    "median",
-                }
-            ),
-            None,
-        ],
+        "learn": [StrOptions(set(LEARN)), None],
         "complexity_weight": [
             Interval(Real, 0, None, closed="left"),
             StrOptions({"auto", "4e", "4e/n", "4e/sqrt(n)", "1/n"}),
@@ -158,7 +155,6 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    kernel_: Kernel
     ridge_: float
 
     def __init__(
@@ -198,11 +194,6 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
-
     # learning ------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EmbeddingClassifier:
@@ -219,7 +210,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
             self.scaler_, place = None, np.arange(len(labels))
             points = kernel.encode_training(X)[torch.from_numpy(kept)]
         self._rows = (kept, place, weights)
-        _refuse_if_too_large(len(points))
+        refuse_if_too_large(len(points))
         data = self._training_set(points, labels, weights)
         settings = Settings(
             learn=self.learn,
@@ -238,11 +229,6 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
         self.history_, self.n_iter_ = choice.history, max(len(choice.history), 1)
         self._solve(data)
         return self
-
-    def _start_kernel(self) -> Kernel:
-        if self.kernel is None:
-            return Tabular()
-        return Precomputed() if isinstance(self.kernel, str) else copy.deepcopy(self.kernel)
 
     def _check_training_data(
         self, kernel: Kernel, X: Any, y: Any, sample_weight: Any
@@ -281,9 +267,6 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
             return None
         return scaler.fit(X) if scale == "unit" else scaler.fit(X, sample_weight=weights)
 
-    def _encode(self, kernel: Kernel, X: Any) -> Tensor:
-        return kernel.encode(X if self.scaler_ is None else self.scaler_.transform(X))
-
     def _training_set(self, points: Tensor, labels: np.ndarray, weights: np.ndarray) -> TrainingSet:
         targets, w = one_hot(labels, len(self.classes_)), torch.from_numpy(weights)
         prior = smoothed_prior(targets, w) if self.learn == "auto" else None
@@ -310,27 +293,9 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
         return self._raw(X).numpy()
 
     def _raw(self, X: Any) -> Tensor:
-        blocks = [self._prior + K @ self._coefficients for K in self._kernel_blocks(X)]
-        return torch.cat(blocks) if blocks else torch.zeros(0, len(self.classes_), dtype=torch.float64)
-
-    @property
-    def _prior(self) -> Tensor:
-        return torch.from_numpy(self.prior_)
-
-    @property
-    def _coefficients(self) -> Tensor:
-        return torch.from_numpy(self.coefficients_)
-
-    def _kernel_blocks(self, X: Any) -> Iterator[Tensor]:
-        """Kernel values of new rows with the training points, some rows at a time."""
-        check_is_fitted(self)
-        if self.kernel_.takes_vectors or isinstance(self.kernel_, Precomputed):
-            X = validate_data(self, X, dtype=np.float64, reset=False)
-        rows = self._encode(self.kernel_, X)
-        training = torch.from_numpy(self.points_)
-        for block in rows.split(max(1, BLOCK_ENTRIES // len(training))):
-            with torch.no_grad():
-                yield self.kernel_.forward(block, training)
+        new = self._new_points(X)
+        prior, V = torch.from_numpy(self.prior_), torch.from_numpy(self.coefficients_)
+        return torch.cat([prior + K @ V for K in self._kernel_blocks(new)])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw outputs (Eq. 5); for two classes the second less the first, as scikit-learn has it."""
@@ -382,24 +347,17 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):
 
         The factor of A is not kept after ``fit``, so each call solves anew.
         """
-        blocks = torch.cat(list(self._kernel_blocks(X)))
+        new = self._new_points(X)
         kept, place, weights = self._rows
         with torch.no_grad():
             training = torch.from_numpy(self.points_)
-            data = TrainingSet.of(training, self._coefficients, weights=torch.from_numpy(weights))
-            distinct = embed(self.kernel_.forward(training), data, self.ridge_).weights(blocks).numpy()
+            data = TrainingSet.of(training, torch.from_numpy(self.coefficients_), weights=torch.from_numpy(weights))
+            embedding = embed(self.kernel_.forward(training), data, self.ridge_)
+            distinct = torch.cat([embedding.weights(K) for K in self._kernel_blocks(new)]).numpy()
         counts = np.bincount(place, minlength=len(weights))  # equal rows share their weight
         result = np.zeros((len(distinct), len(kept)))
         result[:, kept] = (distinct / counts)[:, place]
         return result
-
-
-def _refuse_if_too_large(n_rows: int) -> None:
-    check_memory(
-        4 * 8.0 * n_rows**2,  # the matrix, its factor, and two temporary copies
-        f"An exact embedding of {n_rows} distinct rows",
-        "Fit on a sample of the rows: the error of a kernel learned on 20,000 rows is rarely worse.",
-    )
 
 
 def _with_lines(callback: Callable[[Step], Any] | None, every: int) -> Callable[[Step], Any] | None:

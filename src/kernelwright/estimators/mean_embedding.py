@@ -4,39 +4,35 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.linalg import lapack
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from kernelwright.arrays import check_memory, generator, merge_duplicates
+from kernelwright.arrays import generator, merge_duplicates
 from kernelwright.embedding import TrainingSet, embed
-from kernelwright.errors import NumericalError
+from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.herding import herd
-from kernelwright.kernels import Gaussian, Kernel, Precomputed, Tabular
-from kernelwright.linalg import Factor, threads_for
-from kernelwright.objectives import Hyperparameters, Objective
+from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta, Precomputed
+from kernelwright.linalg import Factor, low_rank_root, threads_for
 from kernelwright.scaling import make_scaler
-from kernelwright.training import LBFGS, Step, train
-from kernelwright.tuning import Choice, Settings, choose
+from kernelwright.training import Step
+from kernelwright.tuning import Settings, choose
 
-__all__ = ["ConditionalMeanEmbedding", "KroneckerDelta", "low_rank_root"]
+__all__ = ["ConditionalMeanEmbedding"]
 
-BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
-MEDIAN_TARGETS = 1000  # enough targets for a median distance
+
 ROOT_TOLERANCE = 1e-10  # of the largest l(y, y): what the features of the targets may leave out
 
 
-class ConditionalMeanEmbedding(BaseEstimator):
+class ConditionalMeanEmbedding(KernelEstimator):
     """The whole conditional distribution of a target, as weights on the training rows.
 
     ``E[g(Y) | X = x]`` is estimated by ``sum_i w_i(x) g(y_i)`` for any function g, with the weights
@@ -107,7 +103,7 @@ class ConditionalMeanEmbedding(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelwright.estimators.mean_embedding import ConditionalMeanEmbedding
+    >>> from kernelwright import ConditionalMeanEmbedding
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (200, 1))
     >>> y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=200)
@@ -161,7 +157,6 @@ class ConditionalMeanEmbedding(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
@@ -189,15 +184,10 @@ class ConditionalMeanEmbedding(BaseEstimator):
         else:
             self.scaler_, counts, place = None, np.ones(len(Y)), np.arange(len(Y))
             points = kernel.encode_training(X)
-        _refuse_if_too_large(len(points))
+        refuse_if_too_large(len(points))
         self._rows = (place, counts, number)
         self._learn(kernel, points)
         return self
-
-    def _start_kernel(self) -> Kernel:
-        if self.kernel is None:
-            return Tabular()
-        return Precomputed() if isinstance(self.kernel, str) else copy.deepcopy(self.kernel)
 
     def _check_training_data(self, kernel: Kernel, X: Any, Y: Any) -> tuple[Any, np.ndarray]:
         Y = _labels_of_category(Y)
@@ -235,8 +225,7 @@ class ConditionalMeanEmbedding(BaseEstimator):
         if kernel is None and not labels:
             table = self.values_.reshape(len(self.values_), -1)
             self.target_scaler_ = make_scaler("standard").fit(table, sample_weight=counts)
-        some = np.linspace(0, len(counts) - 1, min(len(counts), MEDIAN_TARGETS)).astype(np.int64)
-        self.target_kernel_.prepare(self._target_points(self.values_[some]), torch.from_numpy(counts[some]).double())
+        self.target_kernel_.prepare(self._target_points(self.values_), torch.from_numpy(counts).double())
         return number.reshape(-1)
 
     def _learn(self, kernel: Kernel, points: Tensor) -> None:
@@ -254,11 +243,15 @@ class ConditionalMeanEmbedding(BaseEstimator):
             strata=torch.from_numpy(number if hasattr(self, "classes_") else np.zeros(len(number), dtype=np.int64)),
         )
         weight = "auto" if self.learn == "auto" else 0.0
-        settings = Settings(learn=self.learn, complexity_weight=weight, ridge=self.ridge, max_iter=self.max_iter)
-        if self.learn == "folds":
-            choice = _by_folds(kernel, data, settings, self.n_folds)
-        else:
-            choice = choose(kernel, data, settings, generator(self.random_state))
+        settings = Settings(
+            learn=self.learn,
+            complexity_weight=weight,
+            ridge=self.ridge,
+            max_iter=self.max_iter,
+            n_folds=self.n_folds,
+            loss="brier",
+        )
+        choice = choose(kernel, data, settings, generator(self.random_state))
         self.kernel_, self.ridge_, self.objective_ = choice.kernel, choice.ridge, unit * choice.value
         self.history_, self.n_iter_ = _in_units(choice.history, unit), max(len(choice.history), 1)
         with torch.no_grad(), threads_for(len(data)):
@@ -324,18 +317,18 @@ class ConditionalMeanEmbedding(BaseEstimator):
         outputs = np.concatenate([(means + K @ coefficients).numpy() for K in self._kernel_blocks(new)])
         return outputs.reshape(len(outputs), *values.shape[1:])
 
-    def quantile(self, X: Any, q: Any, *, method: str = "clip") -> np.ndarray:
+    def quantile(self, X: Any, q: Any, *, method: str = "rearrange") -> np.ndarray:
         """Quantiles of a real target at each row: the smallest training target with at least q of the mass below it.
 
         Parameters
         ----------
         X : array-like
         q : float or sequence of floats in [0, 1]
-        method : {"clip", "rearrange"}
-            Weights may be negative; a distribution may not. "clip" sets negative weights to zero and divides by the
-            sum, as Eq. (6) does for classes. "rearrange" keeps the signs, gives the mass that is missing from one to
-            all training rows alike, and sorts the distribution function, which is sharper where a smooth kernel makes
-            many weights negative.
+        method : {"rearrange", "clip"}
+            Weights may be negative; a distribution may not. "rearrange" keeps the signs, gives the mass that is
+            missing from one to all training rows alike, and sorts the distribution function. "clip" sets negative
+            weights to zero and divides by the sum, as Eq. (6) does for classes; it blurs the tails where a smooth
+            kernel makes many weights negative.
 
         Returns
         -------
@@ -449,23 +442,6 @@ class ConditionalMeanEmbedding(BaseEstimator):
         # Where no weight is positive nothing is known but the training targets themselves.
         return torch.where(total > 0, masses / total.clamp(min=1e-300), self._marginal()).cumsum(1)
 
-    def _encode(self, kernel: Kernel, X: Any) -> Tensor:
-        return kernel.encode(X if self.scaler_ is None else self.scaler_.transform(X))
-
-    def _new_points(self, X: Any) -> Tensor:
-        """New rows, checked, as the kernel sees them."""
-        check_is_fitted(self)
-        if self.kernel_.takes_vectors or isinstance(self.kernel_, Precomputed):
-            X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._encode(self.kernel_, X)
-
-    def _kernel_blocks(self, points: Tensor) -> Iterator[Tensor]:
-        """Kernel values of new points with the training points, some rows at a time."""
-        training = torch.from_numpy(self.points_)
-        for block in points.split(max(1, BLOCK_ENTRIES // len(training))):
-            with torch.no_grad():
-                yield self.kernel_.forward(block, training)
-
 
 NUMBERS = "iuf"  # kinds of dtype that are numbers; booleans are labels
 
@@ -489,20 +465,6 @@ def _checked_targets(Y: np.ndarray) -> np.ndarray:
     return Y
 
 
-def _by_folds(kernel: Kernel, data: TrainingSet, settings: Settings, n_folds: int) -> Choice:
-    """Learn by the loss of each fold under the embedding of the others."""
-    kernel.prepare(data.points, data.weights)
-    # Rows take turns in the order of their strata: every fold has its share of each class, and none is empty.
-    turn = torch.empty(len(data), dtype=torch.int64)
-    turn[data.strata.argsort(stable=True)] = torch.arange(len(data))
-    folds = tuple((turn % min(n_folds, len(data))).tolist())
-    hyper = Hyperparameters(kernel, settings.start_ridge())
-    optimizer = LBFGS(settings.max_iter or 100, settings.tol)
-    with threads_for(len(data)):
-        result = train(Objective("folds", loss="brier", folds=folds), hyper, data, optimizer=optimizer)
-    return Choice(kernel, float(hyper.ridge.detach()), result.value, result.history, result.message)
-
-
 def _in_units(history: list[Step], unit: float) -> list[Step]:
     return [
         replace(
@@ -513,67 +475,3 @@ def _in_units(history: list[Step], unit: float) -> list[Step]:
         )
         for step in history
     ]
-
-
-def _refuse_if_too_large(n_rows: int) -> None:
-    check_memory(
-        4 * 8.0 * n_rows**2,  # the matrix, its factor, and two temporary copies
-        f"An exact embedding of {n_rows} distinct rows",
-        "Fit on a sample of the rows: the error of a kernel learned on 20,000 rows is rarely worse.",
-    )
-
-
-class KroneckerDelta(Kernel):
-    """``k(x, z) = 1 if x = z else 0``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelwright.estimators.mean_embedding import KroneckerDelta
-    >>> KroneckerDelta()(np.array([[1.0], [2.0], [1.0]]))
-    array([[1., 0., 1.],
-           [0., 1., 0.],
-           [1., 0., 1.]])
-    """
-
-    bounded = True  # type: ignore[assignment]
-
-    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
-        """Return the matrix ``k(x_i, z_j)``."""
-        equal = torch.ones(len(X), len(X if Z is None else Z), dtype=torch.bool)
-        for x, z in zip(X.T, (X if Z is None else Z).T, strict=True):  # a column at a time saves memory
-            equal &= x[:, None] == z
-        return equal.to(torch.float64)
-
-    def _diag(self, X: Tensor) -> Tensor:
-        return X.new_ones(len(X))
-
-    def sup_diag(self, X: Any = None) -> Tensor:
-        """``k(x, x) = 1``."""
-        return torch.ones((), dtype=torch.float64)
-
-
-def low_rank_root(L: Tensor, tol: float) -> Tensor:
-    """A matrix R with few columns and ``|L - R R^T| <= tol max(diag(L))``, by pivoted Cholesky.
-
-    Its rows are features of the targets whose inner products are the kernel L: a smooth kernel needs few. In them
-    the loss of an embedding in the space of L is the Brier loss.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from kernelwright.estimators.mean_embedding import low_rank_root
-    >>> low_rank_root(torch.ones(4, 4, dtype=torch.float64), 1e-10).shape
-    torch.Size([4, 1])
-    """
-    scale = float(L.diagonal().max())
-    lower, pivots, rank, _ = lapack.dpstrf(L.numpy(), tol=tol * scale, lower=1)
-    root = torch.zeros(len(L), max(int(rank), 1), dtype=torch.float64)
-    root[torch.from_numpy(pivots - 1).long(), : int(rank)] = torch.from_numpy(np.tril(lower)[:, : int(rank)])
-    gap = float((L - root @ root.T).abs().max())
-    if not gap <= 1e-6 * abs(scale):  # also where it is not a number
-        raise NumericalError(
-            f"The kernel matrix of the targets is not positive semidefinite: its root misses it by {gap:.3g}. Likely "
-            "causes: (a) the target kernel is indefinite; (b) targets of a size that overflows: standardise them."
-        )
-    return root

@@ -4,13 +4,14 @@ from kernelwright.kernels.base import Constant, ConvexSum, Kernel, Product, Scal
 from kernelwright.kernels.precomputed import Precomputed
 from kernelwright.kernels.string import Spectrum
 from kernelwright.kernels.tabular import Tabular
-from kernelwright.kernels.vector import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
+from kernelwright.kernels.vector import Gaussian, KroneckerDelta, Laplace, Linear, Matern, Polynomial, RationalQuadratic
 
 __all__ = [
     "Constant",
     "ConvexSum",
     "Gaussian",
     "Kernel",
+    "KroneckerDelta",
     "Laplace",
     "Linear",
     "Matern",

@@ -166,8 +166,7 @@ class Kernel(nn.Module):
         for name in _constructor_arguments(type(self)):
             value = getattr(self, name)
             if torch.is_tensor(value):
-                value = value.detach().numpy()
-                value = float(value) if value.ndim == 0 else value
+                value = _tidy(value.detach().numpy())
             params[name] = value
             if deep and isinstance(value, Kernel):
                 params |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
@@ -191,6 +190,19 @@ class Kernel(nn.Module):
     def __sklearn_clone__(self) -> Kernel:
         return copy.deepcopy(self)
 
+    # Parameters are pickled as arrays: two equal kernels then give the same bytes, which joblib's hash needs.
+
+    def __getstate__(self) -> dict[str, Any]:
+        raw = {name: (p.detach().numpy(), p.requires_grad) for name, p in self._parameters.items() if p is not None}
+        return self.__dict__ | {"_parameters": raw}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        parameters = {
+            name: nn.Parameter(torch.tensor(array), requires_grad=learned)
+            for name, (array, learned) in state["_parameters"].items()
+        }
+        super().__setstate__(state | {"_parameters": parameters})
+
     def __repr__(self) -> str:
         def short(value: Any) -> str:
             if isinstance(value, float):
@@ -206,6 +218,12 @@ class Kernel(nn.Module):
 def _constructor_arguments(cls: type) -> list[str]:
     code = cls.__init__.__code__  # type: ignore[misc]
     return list(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+
+def _tidy(value: np.ndarray) -> float | np.ndarray:
+    """A number as it was set: the last bit is lost between a value and its logarithm."""
+    digits = np.array([float(f"{number:.15g}") for number in value.ravel()]).reshape(value.shape)
+    return float(digits) if digits.ndim == 0 else digits
 
 
 def _lift(value: Kernel | float) -> Kernel:

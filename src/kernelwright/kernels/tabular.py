@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from kernelwright.distances import l1, l1_weighted_sums, median_distance, squared_euclidean
 from kernelwright.kernels.base import Gradients, Kernel, Pullback, simplex_gradient
-from kernelwright.kernels.vector import MEDIAN_POINTS, LengthScale
+from kernelwright.kernels.vector import LengthScale, spread_rows
 from kernelwright.parameters import Positive, Simplex
 
 __all__ = ["Tabular"]
@@ -19,7 +19,7 @@ class Tabular(Kernel):
     """A learned sum of three kernels on two views of a table.
 
     A point is ``[z | q]``: the same features squashed (z) and as normal ranks (q); see
-    :class:`kernelwright.scaling.Tabular`. With ``|.|_l`` the L1 norm of the features divided by ``lengthscale``::
+    :class:`kernelwright.scaling.TableViews`. With ``|.|_l`` the L1 norm of the features divided by ``lengthscale``::
 
         k = w_0 exp(-|z - z'|_l) + w_1 exp(-|z - z'|^2 / (2 smooth^2)) + w_2 exp(-|q - q'|_l / rank_scale)
 
@@ -107,7 +107,8 @@ class Tabular(Kernel):
     def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
         z, _ = self._views(X)
         if self.median:
-            some, some_weights = z[:MEDIAN_POINTS], None if weights is None else weights[:MEDIAN_POINTS]
+            rows = spread_rows(len(z))
+            some, some_weights = z[rows], None if weights is None else weights[rows]
             self.lengthscale = median_distance(l1(some), some_weights)
             self.smooth = median_distance(squared_euclidean(some).sqrt(), some_weights)
         if self.log_lengthscale.ndim == 0:

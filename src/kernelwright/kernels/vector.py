@@ -17,9 +17,14 @@ from kernelwright.distances import (
 from kernelwright.kernels.base import Gradients, Kernel, Pullback
 from kernelwright.parameters import Positive
 
-__all__ = ["Gaussian", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"]
+__all__ = ["Gaussian", "KroneckerDelta", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"]
 
 MEDIAN_POINTS = 1000  # enough points for a median distance
+
+
+def spread_rows(n_rows: int) -> Tensor:
+    """Enough row numbers for a median distance, evenly spread: rows may be sorted."""
+    return torch.linspace(0, n_rows - 1, min(n_rows, MEDIAN_POINTS), dtype=torch.float64).long()
 
 
 class LengthScale(Positive):
@@ -79,8 +84,8 @@ class _Stationary(Kernel):
 
     def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
         if self.median:
-            some = None if weights is None else weights[:MEDIAN_POINTS]
-            self.lengthscale = median_distance(self.distance(X[:MEDIAN_POINTS]), some)
+            some = spread_rows(len(X))
+            self.lengthscale = median_distance(self.distance(X[some]), None if weights is None else weights[some])
         scale, n_features = self.lengthscale.detach(), X.shape[1]
         if self.ard and scale.ndim == 0:
             self.lengthscale = scale.expand(n_features)
@@ -262,3 +267,31 @@ class Polynomial(Kernel):
 
     def _diag(self, X: Tensor) -> Tensor:
         return ((X * X).sum(1) / self.lengthscale**2 + self.offset) ** self.degree
+
+
+class KroneckerDelta(Kernel):
+    """``k(x, z) = 1 if x = z else 0``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.kernels import KroneckerDelta
+    >>> KroneckerDelta()(np.array([[1.0], [2.0], [1.0]]))
+    array([[1., 0., 1.],
+           [0., 1., 0.],
+           [1., 0., 1.]])
+    """
+
+    bounded = True  # type: ignore[assignment]
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        equal = torch.ones(len(X), len(X if Z is None else Z), dtype=torch.bool)
+        for x, z in zip(X.T, (X if Z is None else Z).T, strict=True):  # a column at a time saves memory
+            equal &= x[:, None] == z
+        return equal.to(torch.float64)
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return X.new_ones(len(X))
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        return torch.ones((), dtype=torch.float64)

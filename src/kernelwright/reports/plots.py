@@ -43,10 +43,10 @@ class DecisionProbabilityDisplay:
             raise ValueError(f"A map of probabilities needs exactly two features. Got {X.shape[1]}.")
         low, high = X.min(0), X.max(0)
         margin = 0.25 * (high - low)
-        axes = tuple(np.linspace(a, b, resolution) for a, b in zip(low - margin, high + margin, strict=True))
-        columns, rows = np.meshgrid(*axes)
+        across, up = np.linspace(low - margin, high + margin, resolution).T
+        columns, rows = np.meshgrid(across, up)
         p = estimator.predict_proba(np.column_stack([columns.ravel(), rows.ravel()]))
-        display = cls(axes, p.reshape(resolution, resolution, -1))
+        display = cls((across, up), p.reshape(resolution, resolution, -1))
         if names is None:
             names = getattr(estimator, "feature_names_in_", ["feature 1", "feature 2"])
         return display.plot(X, y, names=names, ax=ax, title=title)

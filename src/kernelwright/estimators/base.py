@@ -1,0 +1,67 @@
+"""What estimators with a kernel share: how user data become points, and kernel values in blocks."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from kernelwright.arrays import check_memory
+from kernelwright.kernels import Kernel, Precomputed, Tabular
+
+__all__ = ["KernelEstimator", "refuse_if_too_large"]
+
+BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
+
+
+class KernelEstimator(BaseEstimator):
+    """An estimator with a parameter ``kernel``: a kernel, "precomputed", or None for the default on tables."""
+
+    kernel: Kernel | str | None
+    kernel_: Kernel
+    scaler_: Any
+    points_: np.ndarray
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def _start_kernel(self) -> Kernel:
+        """A copy of the kernel that the user gave, to be learned."""
+        if self.kernel is None:
+            return Tabular()
+        return Precomputed() if isinstance(self.kernel, str) else copy.deepcopy(self.kernel)
+
+    def _encode(self, kernel: Kernel, X: Any) -> Tensor:
+        """Rows as the kernel sees them."""
+        return kernel.encode(X if self.scaler_ is None else self.scaler_.transform(X))
+
+    def _new_points(self, X: Any) -> Tensor:
+        """New rows, checked, as the kernel sees them."""
+        check_is_fitted(self)
+        if self.kernel_.takes_vectors or isinstance(self.kernel_, Precomputed):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._encode(self.kernel_, X)
+
+    def _kernel_blocks(self, points: Tensor) -> Iterator[Tensor]:
+        """Kernel values of new points with the training points, some rows at a time."""
+        training = torch.from_numpy(self.points_)
+        for block in points.split(max(1, BLOCK_ENTRIES // len(training))):
+            with torch.no_grad():
+                yield self.kernel_.forward(block, training)
+
+
+def refuse_if_too_large(n_rows: int) -> None:
+    """Raise :class:`MemoryBudgetError` for a dense embedding that would not fit."""
+    check_memory(
+        4 * 8.0 * n_rows**2,  # the matrix, its factor, and two temporary copies
+        f"An exact embedding of {n_rows} distinct rows",
+        "Fit on a sample of the rows: the error of a kernel learned on 20,000 rows is rarely worse.",
+    )

@@ -1,0 +1,442 @@
+import copy
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine, make_classification, make_moons
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info
+
+import kernelwright as kw
+from kernelwright import EmbeddingClassifier
+from kernelwright.errors import CollapseWarning, MemoryBudgetError
+from kernelwright.estimators import base
+from kernelwright.kernels import Gaussian, Laplace, Linear, Matern, Spectrum, Tabular
+
+
+@parametrize_with_checks([EmbeddingClassifier(), EmbeddingClassifier(Gaussian())])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return train_test_split(*load_wine(return_X_y=True), random_state=0, stratify=load_wine().target)
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons(120, noise=0.25, random_state=0)
+    return X, y
+
+
+def given(**options):
+    """An embedding whose numbers are not learned: everything can be computed by hand."""
+    return EmbeddingClassifier(Gaussian(lengthscale=0.7), ridge=0.02, learn=None, **options)
+
+
+# The formulas of the paper ---------------------------------------------------------------------------------------
+
+
+def by_hand(X, y, X_new, ridge=0.02, lengthscale=0.7):
+    K = rbf_kernel(X, gamma=0.5 / lengthscale**2)
+    V = np.linalg.solve(K + len(X) * ridge * np.eye(len(X)), np.eye(y.max() + 1)[y])
+    return K, V, rbf_kernel(X_new, X, gamma=0.5 / lengthscale**2) @ V
+
+
+def test_raw_outputs_are_equation_5(moons):
+    X, y = moons
+    model = given().fit(X, y)
+    np.testing.assert_allclose(model.raw_outputs(X[:9] + 0.1), by_hand(X, y, X[:9] + 0.1)[2], atol=1e-12)
+
+
+def test_complexity_and_bound_are_equation_11(moons):
+    X, y = moons
+    model = given().fit(X, y)
+    K, V, outputs = by_hand(X, y, X)
+    r = np.sqrt(np.trace(V.T @ K @ V))
+    loss = -np.log(np.clip(outputs[np.arange(len(y)), y], 1e-15, 1)).mean()
+    bound = model.risk_bound(beta=0.1)
+    assert model.complexity_ == pytest.approx(r, rel=1e-10)
+    assert list(bound.parts.values()) == pytest.approx([loss, 4 * np.e * r, np.sqrt(8 / len(y) * np.log(20))], rel=1e-9)
+    assert bound.confidence == pytest.approx(0.9)
+    assert bound.vacuous
+    assert "vacuous" in str(bound)
+
+
+def test_embedding_weights_are_equation_2(moons):
+    X, y = moons
+    model = given().fit(X, y)
+    weights = model.embedding_weights(X[:5] + 0.05)
+    np.testing.assert_allclose(weights @ np.eye(2)[y], model.raw_outputs(X[:5] + 0.05), atol=1e-10)
+    K = rbf_kernel(X, gamma=0.5 / 0.49)
+    k = rbf_kernel(X[:5] + 0.05, X, gamma=0.5 / 0.49)
+    np.testing.assert_allclose(weights, k @ np.linalg.inv(K + len(X) * 0.02 * np.eye(len(X))), atol=1e-9)
+
+
+def test_clip_probabilities_are_equation_6_and_keep_the_argmax(moons):
+    X, y = moons
+    model = given(probability="clip").fit(X, y)
+    outputs = np.maximum(model.raw_outputs(X), 0)
+    np.testing.assert_allclose(model.predict_proba(X), outputs / outputs.sum(1, keepdims=True), atol=1e-12)
+
+
+def test_entropies_are_equations_33_and_37(moons):
+    X, y = moons
+    model = given().fit(X, y)
+    f = model.raw_outputs(X)
+    u = np.where(f > 0, -np.log(np.where(f > 0, f, 1)), 0)
+    weights = model.embedding_weights(X)
+    expected = [(weights[i] * u[i][y]).sum() for i in range(len(X))]  # the sum over training rows of (37)
+    np.testing.assert_allclose(model.entropy(X), expected, atol=1e-9)
+    p = np.maximum(f, 0) / np.maximum(f, 0).sum(1, keepdims=True)
+    np.testing.assert_allclose(model.entropy(X, method="clip"), -np.where(p > 0, p * np.log(p + (p == 0)), 0).sum(1))
+    assert model.entropy(X, clip=True).min() >= 0
+    with pytest.raises(ValueError, match="'embedding' or 'clip'"):
+        model.entropy(X, method="shannon")
+
+
+# Every way to learn ----------------------------------------------------------------------------------------------
+
+WAYS = [
+    "auto",
+    "rademacher",
+    "held-out",
+    "leave-one-out",
+    "folds",
+    "cross-validation",
+    "median",
+    None,
+]
+
+
+@pytest.mark.parametrize("learn", WAYS)
+def test_every_way_to_learn_beats_the_prior(moons, learn):
+    X, y = moons
+    model = EmbeddingClassifier(Gaussian(lengthscale="median", ard=True), learn=learn, random_state=0).fit(
+        X[:90], y[:90]
+    )
+    assert model.score(X[90:], y[90:]) > 0.8
+    assert log_loss(y[90:], model.predict_proba(X[90:])) < 0.5
+    assert np.isfinite(model.ridge_)
+    assert len(model.history_) == (0 if learn in ("median", None) else model.n_iter_)
+
+
+def test_the_training_loss_alone_overfits(moons):
+    X, y = moons
+    model = EmbeddingClassifier(Gaussian(), learn="empirical-risk").fit(X[:90], y[:90])
+    assert model.score(X[:90], y[:90]) == 1.0
+    assert model.objective_ < 1e-3
+    assert model.complexity_ > EmbeddingClassifier(Gaussian(), learn="rademacher").fit(X[:90], y[:90]).complexity_
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [None, Gaussian(), Laplace(ard=True), Matern(nu=2.5), Linear() + 1.0, 0.5 * Gaussian() + Laplace(2.0) * Matern()],
+    ids=repr,
+)
+def test_every_kernel_can_be_learned(wine, kernel):
+    X_train, X_test, y_train, y_test = wine
+    scale = "auto" if kernel is None else "standard"
+    model = EmbeddingClassifier(kernel, scale=scale).fit(X_train, y_train)
+    assert model.score(X_test, y_test) > 0.9
+
+
+def test_the_default_is_better_than_logistic_regression_on_a_nonlinear_problem():
+    X, y = make_moons(400, noise=0.2, random_state=1)
+    model, rival = EmbeddingClassifier().fit(X[:200], y[:200]), LogisticRegression().fit(X[:200], y[:200])
+    assert log_loss(y[200:], model.predict_proba(X[200:])) < 0.7 * log_loss(y[200:], rival.predict_proba(X[200:]))
+
+
+def test_mini_batches_learn_too(wine):
+    X_train, X_test, y_train, y_test = wine
+    model = EmbeddingClassifier(
+        Gaussian(lengthscale="median"), learn="rademacher", batch_size=40, max_iter=60, scale="unit", random_state=0
+    ).fit(X_train, y_train)
+    assert model.score(X_test, y_test) > 0.9
+    assert model.n_iter_ == 60
+
+
+def test_the_printed_complexity_weight_collapses_and_warns(moons):
+    X, y = moons
+    with pytest.warns(CollapseWarning, match="class frequencies"):
+        model = EmbeddingClassifier(Gaussian(), learn="rademacher", complexity_weight="4e").fit(X, y)
+    assert np.ptp(model.raw_outputs(X), axis=0).max() < 0.05
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollapseWarning)
+        EmbeddingClassifier(Gaussian(), learn="rademacher", complexity_weight="4e/n").fit(X, y)
+
+
+def test_the_optimiser_never_ends_worse_than_it_started(moons):
+    X, y = moons
+    for learn in ("rademacher", "leave-one-out", "held-out"):
+        model = EmbeddingClassifier(Gaussian(), learn=learn, max_iter=8).fit(X, y)
+        assert model.objective_ <= model.history_[0].objective
+
+
+# Kinds of input --------------------------------------------------------------------------------------------------
+
+
+def test_precomputed_equals_the_kernel_itself(moons):
+    X, y = moons
+    kernel = Gaussian(lengthscale=0.7)
+    model = EmbeddingClassifier("precomputed", ridge=0.02, learn=None).fit(kernel(X), y)
+    reference = given().fit(X, y)
+    np.testing.assert_allclose(model.raw_outputs(kernel(X[:7], X)), reference.raw_outputs(X[:7]), atol=1e-10)
+    learned = EmbeddingClassifier("precomputed", learn="leave-one-out").fit(kernel(X), y)
+    assert learned.ridge_ != 0.01
+    assert cross_val_score(EmbeddingClassifier("precomputed"), kernel(X), y, cv=3).mean() > 0.8
+
+
+def test_strings(moons):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    strings = ["".join(rng.choice(list("ACGT"), 20)) + ("TATAAT" if label else "GGCCGG") for label in y]
+    model = EmbeddingClassifier(Spectrum(k=3) + Spectrum(k=4)).fit(strings[:40], y[:40])
+    assert model.score(strings[40:], y[40:]) > 0.9
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_data_frames_keep_their_names_and_labels(wine):
+    X_train, X_test, y_train, _ = wine
+    names = load_wine().feature_names
+    labels = np.array(["red", "white", "rose"])[y_train]
+    model = EmbeddingClassifier().fit(pd.DataFrame(X_train, columns=names), labels)
+    assert list(model.feature_names_in_) == names
+    assert set(model.predict(pd.DataFrame(X_test, columns=names))) <= {"red", "white", "rose"}
+    same = EmbeddingClassifier().fit(pl.DataFrame(X_train, schema=names), pl.Series(labels))
+    assert list(same.feature_names_in_) == names
+    np.testing.assert_array_equal(
+        same.predict_proba(pl.DataFrame(X_test, schema=names)), model.predict_proba(pd.DataFrame(X_test, columns=names))
+    )
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(pd.DataFrame(X_test, columns=names[::-1]))
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array([False, True]), np.array(["no", "yes"]), np.array([-7, 3]), np.array([0.0, 1.0])]
+)
+def test_labels_of_any_type(moons, labels):
+    X, y = moons
+    model = EmbeddingClassifier().fit(X, labels[y])
+    np.testing.assert_array_equal(model.classes_, np.sort(labels))
+    assert model.predict(X).dtype == labels.dtype
+    np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(1)])
+
+
+def test_hundreds_of_classes():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(150, 5)) * 4
+    y = np.repeat(np.arange(150), 4)
+    X = centres[y] + 0.05 * rng.normal(size=(600, 5))
+    model = EmbeddingClassifier(max_iter=5).fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > 0.95
+    np.testing.assert_allclose(model.predict_proba(X[:20]).sum(1), 1)
+
+
+# Weights ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learn", ["auto", "rademacher", "leave-one-out", None])
+def test_integer_weights_are_copies_of_rows(moons, learn):
+    X, y = moons
+    w = np.random.default_rng(1).integers(0, 3, len(y))
+    kernel = None if learn == "auto" else Gaussian(ard=True)
+    weighted = EmbeddingClassifier(kernel, learn=learn, max_iter=10).fit(X, y, sample_weight=w)
+    repeated = EmbeddingClassifier(kernel, learn=learn, max_iter=10).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-9)
+
+
+def test_class_weight_multiplies_the_weights_of_rows(moons):
+    X, y = moons
+    X, y = np.r_[X[y == 0], X[y == 1][:10]], np.r_[np.zeros(60, int), np.ones(10, int)]
+    balanced = EmbeddingClassifier(Gaussian(), learn=None, class_weight="balanced").fit(X, y)
+    by_hand = EmbeddingClassifier(Gaussian(), learn=None).fit(X, y, sample_weight=np.where(y == 1, 70 / 20, 70 / 120))
+    np.testing.assert_allclose(balanced.predict_proba(X), by_hand.predict_proba(X), atol=1e-12)
+    plain = EmbeddingClassifier(Gaussian(), learn=None).fit(X, y)
+    assert (balanced.predict(X) == 1).sum() > (plain.predict(X) == 1).sum()
+    as_dict = EmbeddingClassifier(Gaussian(), learn=None, class_weight={0: 70 / 120, 1: 70 / 20}).fit(X, y)
+    np.testing.assert_allclose(as_dict.predict_proba(X), balanced.predict_proba(X), atol=1e-12)
+
+
+# Living with scikit-learn ----------------------------------------------------------------------------------------
+
+
+def test_pipeline_grid_search_over_a_length_scale_and_clone(moons):
+    X, y = moons
+    pipeline = make_pipeline(StandardScaler(), EmbeddingClassifier(Gaussian(), learn=None))
+    search = GridSearchCV(pipeline, {"embeddingclassifier__kernel__lengthscale": [1e-3, 0.5, 50.0]}, cv=3).fit(X, y)
+    assert search.best_params_["embeddingclassifier__kernel__lengthscale"] == 0.5
+    kernel = Gaussian(lengthscale=3.0)
+    copied = clone(EmbeddingClassifier(kernel))
+    assert copied.kernel is not kernel
+    assert copied.kernel.get_params()["lengthscale"] == 3.0
+
+
+def test_fit_leaves_the_given_kernel_alone(moons):
+    kernel = Gaussian(lengthscale=3.0, ard=True)
+    model = EmbeddingClassifier(kernel).fit(*moons)
+    assert kernel.get_params() == {"lengthscale": 3.0, "ard": True}
+    assert model.kernel_.get_params()["lengthscale"].shape == (2,)
+
+
+def test_pickle_and_joblib_keep_the_predictions(moons, tmp_path):
+    X, y = moons
+    model = EmbeddingClassifier().fit(X, y)
+    joblib.dump(model, tmp_path / "model")
+    for copied in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model"), copy.deepcopy(model)):
+        np.testing.assert_array_equal(copied.predict_proba(X), model.predict_proba(X))
+    assert joblib.hash(Gaussian(2.0)) == joblib.hash(copy.deepcopy(Gaussian(2.0)))
+
+
+def test_one_row_equals_the_same_row_in_a_batch_and_in_blocks(moons, monkeypatch):
+    X, y = moons
+    model = EmbeddingClassifier().fit(X, y)
+    whole = model.predict_proba(X)
+    np.testing.assert_allclose(np.vstack([model.predict_proba(x[None]) for x in X[:10]]), whole[:10], atol=1e-10)
+    monkeypatch.setattr(base, "BLOCK_ENTRIES", 1000)
+    np.testing.assert_allclose(model.predict_proba(X), whole, atol=1e-10)
+
+
+def test_warm_start_goes_on_from_the_last_fit(moons):
+    X, y = moons
+    model = EmbeddingClassifier(Gaussian(), learn="leave-one-out", max_iter=4, warm_start=True).fit(X, y)
+    first = model.objective_
+    model.fit(X, y)
+    assert model.history_[0].objective == pytest.approx(first, rel=1e-9)
+    assert model.objective_ <= first
+
+
+def test_the_same_twice_and_no_global_state_is_touched():
+    X, y = make_classification(1500, 6, n_informative=4, random_state=0)
+    np.random.seed(3)  # noqa: NPY002
+    torch.manual_seed(3)
+    before = np.random.get_state()[1].copy(), torch.get_rng_state(), torch.get_num_threads(), torch.get_default_dtype()  # noqa: NPY002
+    threads = [(pool["filepath"], pool["num_threads"]) for pool in threadpool_info()]
+    a, b = (EmbeddingClassifier(random_state=5, max_iter=3).fit(X, y).predict_proba(X[:50]) for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), before[1])
+    assert (torch.get_num_threads(), torch.get_default_dtype()) == before[2:]
+    assert set(threads) <= {(pool["filepath"], pool["num_threads"]) for pool in threadpool_info()}
+
+
+def test_callback_and_lines(moons, capsys):
+    steps = []
+    EmbeddingClassifier(Gaussian(), callback=steps.append, verbose=2, max_iter=4).fit(*moons)
+    assert steps[-1].objective <= steps[0].objective
+    assert set(steps[0].hyperparameters) == {"ridge", "kernel.lengthscale"}
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("objective") == -(-len(steps) // 2)
+
+
+# Bad input -------------------------------------------------------------------------------------------------------
+
+
+def test_far_from_all_data_the_answer_is_the_class_frequencies(wine):
+    X_train, _, y_train, _ = wine
+    model = EmbeddingClassifier(Gaussian(ard=True), scale="standard").fit(X_train, y_train)
+    outputs = model.raw_outputs(np.full((1, 13), 1e6))
+    np.testing.assert_allclose(outputs[0], np.bincount(y_train) / len(y_train), atol=0.01)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e12, 1e300])
+def test_any_scale_gives_the_same_answer(moons, scale):
+    X, y = moons
+    reference = EmbeddingClassifier(max_iter=3).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(
+        EmbeddingClassifier(max_iter=3).fit(X * scale, y).predict_proba(X * scale), reference, atol=1e-6
+    )
+
+
+def test_constant_features_do_no_harm(moons):
+    X, y = moons
+    wide = np.column_stack([np.full(len(X), 7.0), X, np.zeros(len(X))])
+    np.testing.assert_allclose(
+        EmbeddingClassifier().fit(wide, y).predict_proba(wide),
+        EmbeddingClassifier().fit(X, y).predict_proba(X),
+        atol=1e-9,
+    )
+    with pytest.warns(UserWarning, match="constant"):
+        model = EmbeddingClassifier().fit(np.ones((30, 2)), np.arange(30) % 3)
+    np.testing.assert_allclose(model.predict_proba(np.ones((1, 2))), 1 / 3, atol=1e-3)
+
+
+def test_contradicting_duplicates_and_tiny_classes():
+    X = np.repeat([[0.0], [1.0]], 10, axis=0)
+    y = np.r_[np.tile([0, 1], 5), np.full(9, 1), 2]
+    model = EmbeddingClassifier().fit(X, y)
+    p = model.predict_proba(np.array([[0.0], [1.0]]))
+    assert np.isfinite(p).all()
+    assert p[0, :2] == pytest.approx([0.5, 0.5], abs=0.15)
+    assert p[1].argmax() == 1
+    EmbeddingClassifier().fit(np.array([[0.0], [1.0]]), [0, 1]).predict_proba([[0.5]])  # one row a class
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([[np.nan], [1.0]], [0, 1], "NaN"),
+        ([[np.inf], [1.0]], [0, 1], "infinity"),
+        ([[0.0], [1.0]], [1, 1], "only one class"),
+        ([[0.0]], [1], "only one class"),
+        ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
+        ([0.0, 1.0], [0, 1], "Expected 2D array"),
+        ([[0.0], [1.0]], [0.5, 1.7], "Unknown label type"),
+    ],
+)
+def test_bad_data_gets_a_clear_sentence(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        EmbeddingClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learn": "magic"}, "'learn' parameter of EmbeddingClassifier must be"),
+        ({"complexity_weight": "5e"}, "'complexity_weight' parameter"),
+        ({"ridge": 0.0}, "'ridge' parameter"),
+        ({"kernel": "rbf"}, "'kernel' parameter"),
+        ({"batch_size": 20, "optimizer": "lbfgs", "learn": "rademacher"}, "use optimizer='adam'"),
+        ({"scale": "unit"}, "pass a kernel"),
+    ],
+)
+def test_bad_options_get_a_clear_sentence(moons, options, message):
+    with pytest.raises(ValueError, match=message):
+        EmbeddingClassifier(**options).fit(*moons)
+
+
+def test_a_wrong_number_of_length_scales_is_refused(moons):
+    with pytest.raises(ValueError, match="3 length scales, but the points have 2 features"):
+        EmbeddingClassifier(Gaussian([1.0, 2.0, 3.0])).fit(*moons)
+
+
+def test_a_matrix_that_would_not_fit_is_refused_before_it_is_allocated(monkeypatch):
+    monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 2.0**20)
+    with pytest.raises(MemoryBudgetError, match=r"GiB are free\. Fit on a sample"):
+        EmbeddingClassifier().fit(np.random.default_rng(0).normal(size=(500, 2)), np.arange(500) % 2)
+
+
+def test_asymmetric_and_rectangular_precomputed_kernels_are_refused():
+    with pytest.raises(ValueError, match="square"):
+        EmbeddingClassifier("precomputed").fit(np.ones((4, 3)), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"symmetric\. Entries differ from their mirror by 1"):
+        EmbeddingClassifier("precomputed").fit(np.triu(np.ones((4, 4))), [0, 1, 0, 1])
+
+
+def test_public_names():
+    assert set(kw.__all__) <= set(dir(kw))
+    assert isinstance(EmbeddingClassifier().fit(*load_iris(return_X_y=True)).kernel_, Tabular)

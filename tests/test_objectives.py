@@ -1,0 +1,442 @@
+"""Every objective: values against refits and explicit inverses, gradients against finite differences and autograd."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from kernelwright import distances
+from kernelwright.arrays import one_hot
+from kernelwright.embedding import TrainingSet
+from kernelwright.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Tabular
+from kernelwright.objectives import NAMES, Hyperparameters, Objective, value_and_gradient
+from tests import reference as naive
+from tests.cases import N_FEATURES, Case, by_id, settable
+
+N, M = 14, 3
+RNG = np.random.default_rng(7)
+LABELS = RNG.permutation(np.arange(N) % M)
+X = RNG.normal(size=(N, N_FEATURES)) + 0.8 * np.eye(M, N_FEATURES)[LABELS]
+Y = np.eye(M)[LABELS]
+WHOLE = RNG.integers(1, 4, N)
+WEIGHTS = RNG.uniform(0.3, 2.5, N)  # some below one: such a row is left out whole
+RIDGE, TAU, EPSILON = 0.05, 0.07, 0.02
+FOLDS = naive.turns(LABELS, 2)
+
+each_objective = pytest.mark.parametrize("name", NAMES)
+each_loss = pytest.mark.parametrize("loss", ["log", "brier"])
+weightings = pytest.mark.parametrize("w", [None, WEIGHTS], ids=["unweighted", "weighted"])
+
+
+def kernels(*ids: str):
+    return pytest.mark.parametrize("case", by_id(*ids), ids=lambda case: case.id)
+
+
+def settings(**changes):
+    return {"tau": TAU, "loss": "log", "epsilon": EPSILON, "folds": FOLDS} | changes
+
+
+def sup_diag(kernel: Kernel) -> float:
+    return float(kernel.sup_diag(X).detach())
+
+
+# Values ----------------------------------------------------------------------------------------------------------------
+
+
+@each_objective
+@each_loss
+@weightings
+@kernels("gaussian-vector", "laplace", "polynomial", "nested", "tabular")
+def test_value_equals_the_naive_one(name, loss, w, case: Case):
+    kernel = case.make()
+    value, _ = value_and_gradient(
+        name, kernel, X, LABELS, ridge=RIDGE, complexity_weight=TAU, loss=loss, epsilon=EPSILON, sample_weight=w
+    )
+    expected = naive.objective(
+        name,
+        naive.gram(case.pair, X),
+        Y,
+        np.ones(N) if w is None else w,
+        RIDGE,
+        **settings(loss=loss, sup=max(sup_diag(kernel), 0.0)),
+    )
+    assert value == pytest.approx(expected, rel=1e-9)
+
+
+@each_objective
+@each_loss
+def test_value_with_a_prior_equals_the_naive_one(name, loss):
+    prior, kernel = np.array([0.5, 0.3, 0.2]), Gaussian(1.5)
+    data = TrainingSet.of(
+        torch.from_numpy(X), one_hot(LABELS, M), weights=torch.from_numpy(WEIGHTS), prior=torch.from_numpy(prior)
+    )
+    how = Objective(name, complexity_weight=TAU, loss=loss, epsilon=EPSILON)
+    found = how(Hyperparameters(kernel, RIDGE), data)
+    K = naive.gram(naive.gaussian(1.5), X)
+    expected = naive.objective(name, K, Y, WEIGHTS, RIDGE, **settings(loss=loss, sup=1.0, prior=prior))
+    assert found.value == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["rademacher", "leave-one-out"])
+@each_loss
+@pytest.mark.parametrize("kernel", [Gaussian(1.5), Laplace("median", ard=True)], ids=["fixed", "median"])
+def test_whole_weights_are_repetitions(name, loss, kernel):
+    settings = {"ridge": RIDGE, "complexity_weight": TAU, "loss": loss, "epsilon": EPSILON}
+    weighted, _ = value_and_gradient(name, kernel, X, LABELS, sample_weight=WHOLE, **settings)
+    repeated, _ = value_and_gradient(name, kernel, np.repeat(X, WHOLE, 0), np.repeat(LABELS, WHOLE), **settings)
+    assert weighted == pytest.approx(repeated, rel=1e-9)
+
+
+@each_objective
+def test_a_row_of_weight_zero_is_no_row(name):
+    w = np.ones(N)
+    w[3:5] = 0.0
+    kept, folds = w > 0, np.arange(N) % 2
+    without, _ = value_and_gradient(name, Gaussian(), X[kept], LABELS[kept], ridge=RIDGE, folds=folds[kept])
+    weighted, _ = value_and_gradient(name, Gaussian(), X, LABELS, ridge=RIDGE, folds=folds, sample_weight=w)
+    assert weighted == pytest.approx(without, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["rademacher", "leave-one-out", "empirical-risk"])
+def test_the_order_of_the_rows_does_not_matter(name):
+    order = np.random.default_rng(1).permutation(N)
+    first, _ = value_and_gradient(name, Gaussian(), X, LABELS, ridge=RIDGE)
+    second, _ = value_and_gradient(name, Gaussian(), X[order], LABELS[order], ridge=RIDGE)
+    assert first == pytest.approx(second, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["held-out", "folds"])
+def test_folds_may_be_a_number_or_a_number_for_each_row(name):
+    counted, _ = value_and_gradient(name, Gaussian(), X, LABELS, ridge=RIDGE, folds=3)
+    given, _ = value_and_gradient(name, Gaussian(), X, LABELS, ridge=RIDGE, folds=naive.turns(LABELS, 3))
+    assert counted == pytest.approx(given, rel=1e-12)
+
+
+def test_one_fold_for_each_row_is_leave_one_out():
+    by_folds, _ = value_and_gradient("folds", Gaussian(), X, LABELS, ridge=RIDGE, folds=np.arange(N))
+    closed_form, _ = value_and_gradient("leave-one-out", Gaussian(), X, LABELS, ridge=RIDGE)
+    assert by_folds == pytest.approx(closed_form, rel=1e-9)
+
+
+def test_labels_may_be_anything_that_sorts():
+    words = np.array(["ash", "birch", "cedar"])[LABELS]
+    numbers, _ = value_and_gradient("rademacher", Gaussian(), X, LABELS, ridge=RIDGE)
+    assert value_and_gradient("rademacher", Gaussian(), X, words, ridge=RIDGE)[0] == numbers
+
+
+# Defaults and words ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "tau"),
+    [
+        ("4e", 4 * math.e),
+        ("4e/n", 4 * math.e / N),
+        ("4e/sqrt(n)", 4 * math.e / math.sqrt(N)),
+        ("1/n", 1 / N),
+        (0.3, 0.3),
+    ],
+)
+def test_words_for_tau(word, tau):
+    value, _ = value_and_gradient("rademacher", Gaussian(), X, LABELS, ridge=RIDGE, complexity_weight=word)
+    K = naive.gram(naive.gaussian(1.0), X)
+    expected = naive.objective("rademacher", K, Y, np.ones(N), RIDGE, **settings(tau=tau, sup=1.0, epsilon=1e-15))
+    assert value == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "tau", "loss"),
+    [
+        ("rademacher", "4e/n", "log"),
+        ("empirical-risk", 0.0, "log"),
+        ("held-out", 0.0, "log"),
+        ("leave-one-out", 0.0, "brier"),
+        ("folds", 0.0, "brier"),
+    ],
+)
+def test_defaults_are_the_documented_ones(name, tau, loss):
+    silent, _ = value_and_gradient(name, Gaussian(), X, LABELS, ridge=RIDGE)
+    spoken, _ = value_and_gradient(name, Gaussian(), X, LABELS, ridge=RIDGE, complexity_weight=tau, loss=loss)
+    assert silent == spoken
+
+
+def test_empirical_risk_ignores_the_complexity():
+    with_weight, _ = value_and_gradient("empirical-risk", Gaussian(), X, LABELS, ridge=RIDGE, complexity_weight=5.0)
+    assert with_weight == value_and_gradient("empirical-risk", Gaussian(), X, LABELS, ridge=RIDGE)[0]
+
+
+def test_an_unknown_objective_is_refused_with_the_choices():
+    with pytest.raises(ValueError, match=r"The 'name' parameter must be one of .*'leave-one-out'.* Got 'loo' instead"):
+        value_and_gradient("loo", Gaussian(), X, LABELS, ridge=RIDGE)
+
+
+def test_an_unknown_objective_is_refused_by_the_class_too():
+    data = TrainingSet.of(torch.from_numpy(X), one_hot(LABELS, M))
+    with pytest.raises(ValueError, match="loo"):
+        Objective("loo")(Hyperparameters(Gaussian(), RIDGE), data)
+
+
+def test_an_unknown_loss_is_refused():
+    with pytest.raises(ValueError, match="'loss'"):
+        value_and_gradient("rademacher", Gaussian(), X, LABELS, ridge=RIDGE, loss="hinge")
+
+
+@pytest.mark.parametrize("tau", ["5e", -1.0, math.nan], ids=str)
+def test_an_unknown_weight_is_refused(tau):
+    with pytest.raises(ValueError, match="'complexity_weight'"):
+        value_and_gradient("rademacher", Gaussian(), X, LABELS, ridge=RIDGE, complexity_weight=tau)
+
+
+@pytest.mark.parametrize("ridge", [0.0, -1.0, math.nan], ids=str)
+def test_a_ridge_that_is_not_positive_is_refused(ridge):
+    with pytest.raises(ValueError, match="The 'ridge' parameter"):
+        value_and_gradient("rademacher", Gaussian(), X, LABELS, ridge=ridge)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -0.1, 1.0], ids=str)
+def test_a_clip_that_is_none_is_refused(epsilon):
+    with pytest.raises(ValueError, match="'epsilon'"):
+        value_and_gradient("leave-one-out", Gaussian(), X, LABELS, ridge=RIDGE, loss="log", epsilon=epsilon)
+
+
+@pytest.mark.parametrize("name", ["held-out", "folds"])
+@pytest.mark.parametrize(
+    "folds", [1, np.zeros(N, dtype=int), np.arange(N - 1) % 2], ids=["one", "all-in-one", "too-few-rows"]
+)
+def test_folds_that_leave_nothing_to_train_or_test_are_refused(name, folds):
+    with pytest.raises(ValueError, match="'folds'"):
+        value_and_gradient(name, Gaussian(), X, LABELS, ridge=RIDGE, folds=folds)
+
+
+def test_weights_of_a_wrong_length_are_refused():
+    with pytest.raises(ValueError, match="sample_weight"):
+        value_and_gradient("rademacher", Gaussian(), X, LABELS, ridge=RIDGE, sample_weight=np.ones(N - 1))
+
+
+def test_labels_of_a_wrong_length_are_refused():
+    with pytest.raises(ValueError, match="inconsistent numbers of samples|rows"):
+        value_and_gradient("rademacher", Gaussian(), X, LABELS[:-1], ridge=RIDGE)
+
+
+def test_the_given_kernel_is_not_changed():
+    kernel = Gaussian("median", ard=True)
+    before = repr(kernel)
+    value_and_gradient("rademacher", kernel, X, LABELS, ridge=RIDGE)
+    assert repr(kernel) == before
+
+
+# Gradients in plain parameters: finite differences ------------------------------------------------------------------------
+
+
+def finite_differences(name: str, kernel: Kernel, plain_name: str, step: float = 1e-5, **how) -> np.ndarray:
+    """Central differences of the public function; a mixture moves along its simplex."""
+
+    def value(shift: np.ndarray) -> float:
+        moved = copy.deepcopy(kernel)
+        ridge = how["ridge"]
+        if plain_name == "ridge":
+            ridge = ridge + float(shift)
+        else:
+            owner, leaf = settable(moved, plain_name.removeprefix("kernel."))
+            setattr(owner, leaf, getattr(owner, leaf).detach().numpy() + shift)
+        return value_and_gradient(name, moved, X, LABELS, **how | {"ridge": ridge})[0]
+
+    if plain_name == "ridge":
+        return np.array((value(np.array(1e-7)) - value(np.array(-1e-7))) / 2e-7)
+    owner, leaf = settable(kernel, plain_name.removeprefix("kernel."))
+    start = getattr(owner, leaf).detach().numpy()
+    slopes = []
+    for place in np.ndindex(*start.shape):
+        direction = np.zeros_like(start)
+        direction[place] = step
+        if leaf == "weights":
+            direction[0] -= step
+        slopes.append((value(direction) - value(-direction)) / (2 * step))
+    return np.array(slopes).reshape(start.shape)
+
+
+@each_objective
+@each_loss
+@weightings
+@kernels(
+    "gaussian", "matern-2.5-vector", "rational-quadratic", "polynomial", "nested", "convex-sum-of-nested", "tabular"
+)
+def test_plain_gradient_equals_finite_differences(name, loss, w, case: Case):
+    how = {"ridge": RIDGE, "complexity_weight": TAU, "loss": loss, "epsilon": EPSILON, "sample_weight": w}
+    kernel = case.make()
+    _, gradient = value_and_gradient(name, kernel, X, LABELS, **how)
+    assert "ridge" in gradient
+    assert len(gradient) == 1 + len(list(kernel.parameters()))
+    scale = max(float(np.abs(g).max()) for g in gradient.values())
+    for plain_name, found in gradient.items():
+        expected = finite_differences(name, kernel, plain_name, **how)
+        if plain_name.endswith("weights"):
+            found = found - found[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7 * scale, err_msg=plain_name)
+
+
+# Gradients in raw parameters: autograd through the factorisation ------------------------------------------------------------
+
+
+def autograd(
+    name: str, hyper: Hyperparameters, data: TrainingSet, how: Objective
+) -> tuple[float, dict[str, torch.Tensor]]:
+    ridge = hyper.ridge
+    value = naive.torch_objective(
+        name,
+        hyper.kernel.forward(data.points),
+        data.targets,
+        data.weights,
+        ridge,
+        sup=hyper.kernel.sup_diag(data.points),
+        prior=data.prior,
+        **settings(loss=how.loss, tau=how.complexity_weight),
+    )
+    value = value + how.shrinkage / data.total_weight * hyper.kernel.penalty()
+    raw = dict(hyper.named_parameters())
+    grads = torch.autograd.grad(value, list(raw.values()), allow_unused=True)
+    return float(value.detach()), {
+        key: torch.zeros_like(p) if g is None else g for (key, p), g in zip(raw.items(), grads, strict=True)
+    }
+
+
+def assert_gradients_close(
+    found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], tol: float = 1e-9
+) -> None:
+    assert found.keys() == expected.keys()
+    scale = max(float(g.abs().max()) for g in expected.values())
+    for key, gradient in expected.items():
+        assert found[key].shape == gradient.shape, key
+        torch.testing.assert_close(
+            found[key], gradient, rtol=tol, atol=tol * scale, msg=lambda m, key=key: f"{key}: {m}"
+        )
+
+
+@each_objective
+@each_loss
+@weightings
+@kernels(
+    "gaussian-vector",
+    "laplace-vector",
+    "matern-0.5",
+    "rational-quadratic-vector",
+    "linear",
+    "polynomial",
+    "cosine",
+    "unbounded-sum",
+    "convex-sum",
+    "nested",
+    "nested-scalars",
+    "tabular",
+    "tabular-one-scale",
+    "tabular-nested",
+)
+def test_gradient_equals_autograd_through_a_cholesky_factor(name, loss, w, case: Case):
+    data = TrainingSet.of(torch.from_numpy(X), one_hot(LABELS, M), weights=None if w is None else torch.from_numpy(w))
+    hyper = Hyperparameters(case.make(), RIDGE)
+    how = Objective(name, complexity_weight=TAU, loss=loss, epsilon=EPSILON)
+    found = how(hyper, data)
+    value, expected = autograd(name, hyper, data, how)
+    assert found.value == pytest.approx(value, rel=1e-10)
+    assert_gradients_close(found.gradients, expected)
+
+
+@each_objective
+@each_loss
+@kernels("gaussian-vector", "tabular", "nested")
+def test_gradient_with_prior_and_shrinkage_equals_autograd(name, loss, case: Case):
+    data = TrainingSet.of(
+        torch.from_numpy(X),
+        one_hot(LABELS, M),
+        weights=torch.from_numpy(WEIGHTS),
+        prior=torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64),
+    )
+    hyper = Hyperparameters(case.make(), RIDGE)
+    how = Objective(name, complexity_weight=TAU, loss=loss, epsilon=EPSILON, shrinkage=0.8)
+    found = how(hyper, data)
+    value, expected = autograd(name, hyper, data, how)
+    assert found.value == pytest.approx(value, rel=1e-10)
+    assert_gradients_close(found.gradients, expected)
+
+
+@each_objective
+def test_gradient_is_the_same_through_the_compiled_loops(name, monkeypatch):
+    data = TrainingSet.of(torch.from_numpy(X), one_hot(LABELS, M))
+    hyper = Hyperparameters(Tabular([0.7, 1.3]), RIDGE)
+    how = Objective(name, complexity_weight=TAU, loss="brier")
+    results = []
+    for compiled_from in (0, 10**12):
+        monkeypatch.setattr(distances, "COMPILED_FROM", compiled_from)
+        results.append(how(hyper, data).gradients)
+    assert_gradients_close(*results, tol=1e-10)
+
+
+@each_objective
+def test_a_frozen_parameter_has_no_gradient_and_changes_no_other(name):
+    data = TrainingSet.of(torch.from_numpy(X), one_hot(LABELS, M))
+    how = Objective(name, complexity_weight=TAU, loss="brier")
+    free, frozen = (Hyperparameters(2.0 * Gaussian(1.5) + Laplace(2.0), RIDGE) for _ in range(2))
+    frozen.kernel.left.kernel.log_lengthscale.requires_grad_(False)
+    expected = how(free, data).gradients
+    expected.pop("kernel.left.kernel.log_lengthscale")
+    assert_gradients_close(how(frozen, data).gradients, expected, tol=1e-12)
+
+
+def test_parts_of_an_evaluation_add_up():
+    data = TrainingSet.of(torch.from_numpy(X), one_hot(LABELS, M))
+    kernel = Gaussian([0.5, 1.0, 2.0, 4.0])
+    found = Objective("rademacher", complexity_weight=TAU, shrinkage=1.0)(Hyperparameters(kernel, RIDGE), data)
+    penalty = float(kernel.penalty().detach()) / N
+    assert found.value == pytest.approx(found.loss + TAU * found.complexity + penalty, rel=1e-12)
+    K = naive.gram(naive.gaussian([0.5, 1.0, 2.0, 4.0]), X)
+    assert found.complexity == pytest.approx(
+        math.sqrt(naive.squared_norm(K, Y, naive.noise(np.ones(N), RIDGE))), rel=1e-9
+    )
+
+
+# Laws -------------------------------------------------------------------------------------------------------------------
+
+
+@each_objective
+@each_loss
+@pytest.mark.parametrize("c", [0.01, 7.0])
+def test_a_factor_on_kernel_and_ridge_changes_nothing(name, loss, c):
+    """K -> cK and ridge -> c ridge: V -> V/c, outputs stay, sup k and tr(V'KV) change by c and 1/c."""
+    how = {"complexity_weight": TAU, "loss": loss, "epsilon": EPSILON}
+    value, gradient = value_and_gradient(name, 2.0 * Gaussian(1.5), X, LABELS, ridge=RIDGE, **how)
+    scaled, scaled_gradient = value_and_gradient(name, (2.0 * c) * Gaussian(1.5), X, LABELS, ridge=c * RIDGE, **how)
+    assert scaled == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(
+        scaled_gradient["kernel.kernel.lengthscale"], gradient["kernel.kernel.lengthscale"], rtol=1e-7
+    )
+
+
+@each_objective
+@each_loss
+def test_the_gradient_along_that_direction_is_zero(name, loss):
+    _, gradient = value_and_gradient(
+        name, 2.0 * Gaussian(1.5), X, LABELS, ridge=RIDGE, complexity_weight=TAU, loss=loss, epsilon=EPSILON
+    )
+    along = 2.0 * gradient["kernel.factor"] + RIDGE * gradient["ridge"]
+    assert float(along) == pytest.approx(0.0, abs=1e-10)
+
+
+@each_objective
+def test_outputs_beyond_the_clip_have_finite_values_and_no_slope(name):
+    labels = np.arange(N) % 2
+    far = np.where(labels, 50.0, -50.0)[:, None] * np.ones((1, 2))  # two points, each of one class
+    value, gradient = value_and_gradient(name, Gaussian(), far, labels, ridge=1e-6, complexity_weight=0.0)
+    assert math.isfinite(value)
+    assert all(np.isfinite(g).all() for g in gradient.values())
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(offset=1.0)], ids=str)
+@each_objective
+def test_points_at_the_origin_have_finite_values(name, kernel):
+    value, gradient = value_and_gradient(
+        name, kernel, np.zeros((6, 2)), np.arange(6) % 2, ridge=0.1, complexity_weight=0.1
+    )
+    assert math.isfinite(value)
+    assert all(np.isfinite(g).all() for g in gradient.values())
