@@ -37,7 +37,7 @@ def smoothed(targets: np.ndarray, w: np.ndarray) -> np.ndarray:
     return n / (n + 1) * targets + 1 / ((n + 1) * targets.shape[1])
 
 
-# Formulas ----------------------------------------------------------------------------------------------------------------
+# Formulas ----------------------------------------------------------------------------------------------------
 
 
 def test_clip_map_equals_a_loop():
@@ -65,7 +65,7 @@ def test_log_is_the_logarithm(probability_map):
     np.testing.assert_allclose(probability_map.log(F), np.log(probability_map(F).numpy()), rtol=1e-10, atol=1e-12)
 
 
-# Laws of every map ----------------------------------------------------------------------------------------------------------
+# Laws of every map -------------------------------------------------------------------------------------------
 
 outputs = st.lists(st.lists(st.floats(-3, 3), min_size=3, max_size=3), min_size=1, max_size=4)
 
@@ -104,7 +104,7 @@ def test_extreme_outputs_give_finite_logarithms_in_order(probability_map, size):
     np.testing.assert_allclose(logs[2], np.log(1 / 3))
 
 
-# The fit ---------------------------------------------------------------------------------------------------------------------
+# The fit -----------------------------------------------------------------------------------------------------
 
 
 @each_fitted
@@ -202,7 +202,7 @@ def test_an_unknown_map_is_refused():
         fit_map("isotonic", tensor(F), tensor(Y), torch.ones(N, dtype=torch.float64))
 
 
-# Calibration error -----------------------------------------------------------------------------------------------------------
+# Calibration error -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_bins", [1, 5, 15])

@@ -29,7 +29,7 @@ def points(n: int, d: int = 3, seed: int = 0) -> torch.Tensor:
 coordinates = arrays(np.float64, st.tuples(st.integers(1, 6), st.just(2)), elements=st.integers(-50, 50).map(float))
 
 
-# Euclidean ------------------------------------------------------------------------------------------------------------
+# Euclidean ---------------------------------------------------------------------------------------------------
 
 
 @given(X=coordinates, Z=coordinates)
@@ -42,6 +42,13 @@ def test_squared_euclidean_equals_scipy(X, Z):
 def test_squared_euclidean_far_from_the_origin():
     X = points(20) + 1e6
     np.testing.assert_allclose(squared_euclidean(X), cdist(X, X, "sqeuclidean"), rtol=1e-8)
+
+
+def test_one_far_point_does_not_spoil_the_distances_between_the_others():
+    X = torch.cat([points(20), torch.full((1, 3), 1e9, dtype=torch.float64)])
+    expected = cdist(X, X, "sqeuclidean")
+    np.testing.assert_allclose(squared_euclidean(X)[:20, :20], expected[:20, :20], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(squared_euclidean(X, X[:20])[:20], expected[:20, :20], rtol=1e-6, atol=1e-9)
 
 
 def test_squared_euclidean_is_never_negative_and_zero_on_the_diagonal():
@@ -75,7 +82,7 @@ def test_squared_weighted_sums_equal_a_naive_sum(shift):
     torch.testing.assert_close(squared_weighted_sums(X, W), expected, rtol=1e-9, atol=1e-9)
 
 
-# L1 -------------------------------------------------------------------------------------------------------------------
+# L1 ----------------------------------------------------------------------------------------------------------
 
 
 @either_way
@@ -156,7 +163,7 @@ def test_l1_has_the_gradient_of_its_formula(compiled_from, monkeypatch):
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
-# The median -----------------------------------------------------------------------------------------------------------
+# The median --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 8])

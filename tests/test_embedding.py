@@ -39,7 +39,7 @@ def fitted(w=ONES, prior=None):
     return embed(tensor(K), training_set(w, prior), RIDGE)
 
 
-# The solution ---------------------------------------------------------------------------------------------------------
+# The solution ------------------------------------------------------------------------------------------------
 
 
 @weightings
@@ -94,7 +94,7 @@ def test_a_whole_weight_is_that_many_equal_rows():
     assert copies.squared_norm == pytest.approx(weighted.squared_norm, rel=1e-9)
 
 
-# Leave one out ---------------------------------------------------------------------------------------------------------
+# Leave one out -----------------------------------------------------------------------------------------------
 
 
 @weightings
@@ -111,7 +111,7 @@ def test_leave_one_out_of_a_whole_weight_leaves_one_copy_out():
     np.testing.assert_allclose(found[repeated], on_copies, rtol=1e-10, atol=1e-10)
 
 
-# The training set -------------------------------------------------------------------------------------------------------
+# The training set --------------------------------------------------------------------------------------------
 
 
 def test_defaults_of_a_training_set():
@@ -204,7 +204,7 @@ def test_rows_take_turns_one_stratum_after_the_other(labels, n_folds):
     np.testing.assert_array_equal(numbered(labels).folds(n_folds), naive.turns(np.array(labels), n_folds))
 
 
-# Probabilities ----------------------------------------------------------------------------------------------------------
+# Probabilities -----------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.lists(st.floats(-2, 2), min_size=3, max_size=3), min_size=1, max_size=5))

@@ -9,7 +9,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 from kernelwright import linalg
 from kernelwright.errors import NumericalError, NumericalRepairWarning
-from kernelwright.linalg import factorise, spectrum, symmetric_outer, threads_for
+from kernelwright.linalg import factorise, low_rank_root, spectrum, symmetric_outer, thin_product, threads_for
 
 
 def positive_definite(n: int, seed: int = 0) -> np.ndarray:
@@ -34,7 +34,7 @@ def total(K: np.ndarray, noise) -> np.ndarray:
     return K + np.diag(np.broadcast_to(np.asarray(noise), len(K)))
 
 
-# Against numpy -----------------------------------------------------------------------------------------------------
+# Against numpy -----------------------------------------------------------------------------------------------
 
 
 @noises
@@ -54,11 +54,11 @@ def test_solve(noise):
         np.testing.assert_allclose(found, np.linalg.solve(total(K, noise), B), rtol=1e-10)
 
 
-@noises
-def test_inverse(noise):
-    K = positive_definite(6)
-    found = factorise(tensor(K), noise).inverse()
-    np.testing.assert_allclose(found, np.linalg.inv(total(K, noise)), rtol=1e-10)
+@pytest.mark.parametrize("n", [1, 6, 300])  # more than a tile of the mirroring
+def test_inverse(n):
+    K, noise = positive_definite(n), torch.linspace(0.1, 1.0, n, dtype=torch.float64)
+    found = factorise(tensor(K), noise).into_inverse()
+    np.testing.assert_allclose(found, np.linalg.inv(total(K, noise)), rtol=1e-8, atol=1e-10)
     np.testing.assert_array_equal(found, found.T)
 
 
@@ -78,17 +78,19 @@ def test_log_determinant(noise):
 def test_a_single_row():
     factor = factorise(torch.tensor([[3.0]], dtype=torch.float64), 1.0)
     assert float(factor.solve(torch.tensor([[8.0]], dtype=torch.float64))) == pytest.approx(2.0)
-    assert float(factor.inverse()) == pytest.approx(0.25)
+    assert float(factor.into_inverse()) == pytest.approx(0.25)
 
 
 def test_the_matrix_and_the_right_side_are_left_as_they_were():
     K, B = tensor(positive_definite(6)), torch.ones(6, 2, dtype=torch.float64)
     before = K.clone()
     factor = factorise(K, 0.5)
-    factor.solve(B), factor.inverse(), factor.inverse_diagonal()
+    factor.solve(B), factor.inverse_diagonal(), factor.log_determinant()
     assert torch.equal(K, before)
     assert torch.equal(B, torch.ones(6, 2, dtype=torch.float64))
     np.testing.assert_allclose(factor.lower @ factor.lower.T, K.numpy() + 0.5 * np.eye(6))
+    factor.into_inverse()
+    assert torch.equal(K, before)
 
 
 def test_views_that_are_not_contiguous_are_taken():
@@ -119,7 +121,44 @@ def test_symmetric_outer_of_a_strided_matrix():
     assert (M * S).sum() == pytest.approx((B.T @ B * S).sum(), rel=1e-12)
 
 
-# Repairs and refusals ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("transposed", [False, True])
+def test_thin_product(transposed):
+    rng = np.random.default_rng(4)
+    A, B = rng.normal(size=(7, 5)), rng.normal(size=(5, 2))
+    left, right = (tensor(A.T).T, tensor(B.T).T) if transposed else (tensor(A), tensor(B))
+    np.testing.assert_allclose(thin_product(left, right), A @ B, rtol=1e-12)
+
+
+def test_low_rank_root_of_a_low_rank_matrix_is_exact_and_thin():
+    B = np.random.default_rng(3).normal(size=(9, 3))
+    root = low_rank_root(tensor(B @ B.T), 1e-10)
+    assert root.shape == (9, 3)
+    np.testing.assert_allclose(root @ root.T, B @ B.T, atol=1e-9)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
+def test_low_rank_root_misses_no_entry_by_more_than_its_tolerance(tol):
+    x = np.linspace(0, 1, 40)[:, None]
+    L = np.exp(-((x - x.T) ** 2) / 0.5)
+    root = low_rank_root(tensor(L), tol)
+    assert np.abs(L - (root @ root.T).numpy()).max() <= tol * (1 + 1e-6)
+    assert root.shape[1] < 12
+
+
+def test_low_rank_root_leaves_its_input_alone():
+    K = tensor(positive_definite(5))
+    before = K.clone()
+    low_rank_root(K, 1e-10)
+    assert torch.equal(K, before)
+
+
+@pytest.mark.parametrize("K", [[[1.0, 2.0], [2.0, 1.0]], [[1.0, np.nan], [np.nan, 1.0]]], ids=["indefinite", "nan"])
+def test_low_rank_root_of_what_has_none_is_refused(K):
+    with pytest.raises(NumericalError, match="not positive semidefinite"):
+        low_rank_root(torch.tensor(K, dtype=torch.float64), 1e-10)
+
+
+# Repairs and refusals ----------------------------------------------------------------------------------------
 
 
 def test_a_good_matrix_is_not_repaired():
@@ -179,7 +218,7 @@ def test_noise_that_is_not_finite_is_refused():
         factorise(tensor(positive_definite(3)), float("inf"))
 
 
-# Threads -------------------------------------------------------------------------------------------------------------
+# Threads -----------------------------------------------------------------------------------------------------
 
 
 def thread_counts() -> list[tuple[str, int]]:

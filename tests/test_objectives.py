@@ -42,7 +42,7 @@ def sup_diag(kernel: Kernel) -> float:
     return float(kernel.sup_diag(X).detach())
 
 
-# Values ----------------------------------------------------------------------------------------------------------------
+# Values ------------------------------------------------------------------------------------------------------
 
 
 @each_objective
@@ -126,7 +126,7 @@ def test_labels_may_be_anything_that_sorts():
     assert value_and_gradient("rademacher", Gaussian(), X, words, ridge=RIDGE)[0] == numbers
 
 
-# Defaults and words ------------------------------------------------------------------------------------------------------
+# Defaults and words ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -210,13 +210,19 @@ def test_folds_that_leave_nothing_to_train_or_test_are_refused(name, folds):
         value_and_gradient(name, Gaussian(), X, LABELS, ridge=RIDGE, folds=folds)
 
 
+@pytest.mark.parametrize("bad", [-1.0, math.nan], ids=str)
+def test_weights_that_are_none_are_refused(bad):
+    with pytest.raises(ValueError, match="sample_weight"):
+        value_and_gradient("rademacher", Gaussian(), X, LABELS, ridge=RIDGE, sample_weight=[bad] + [1.0] * (N - 1))
+
+
 def test_weights_of_a_wrong_length_are_refused():
     with pytest.raises(ValueError, match="sample_weight"):
         value_and_gradient("rademacher", Gaussian(), X, LABELS, ridge=RIDGE, sample_weight=np.ones(N - 1))
 
 
 def test_labels_of_a_wrong_length_are_refused():
-    with pytest.raises(ValueError, match="inconsistent numbers of samples|rows"):
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples|rows"):
         value_and_gradient("rademacher", Gaussian(), X, LABELS[:-1], ridge=RIDGE)
 
 
@@ -227,7 +233,7 @@ def test_the_given_kernel_is_not_changed():
     assert repr(kernel) == before
 
 
-# Gradients in plain parameters: finite differences ------------------------------------------------------------------------
+# Gradients in plain parameters: finite differences -----------------------------------------------------------
 
 
 def finite_differences(name: str, kernel: Kernel, plain_name: str, step: float = 1e-5, **how) -> np.ndarray:
@@ -277,7 +283,7 @@ def test_plain_gradient_equals_finite_differences(name, loss, w, case: Case):
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7 * scale, err_msg=plain_name)
 
 
-# Gradients in raw parameters: autograd through the factorisation ------------------------------------------------------------
+# Gradients in raw parameters: autograd through the factorisation ---------------------------------------------
 
 
 def autograd(
@@ -396,7 +402,7 @@ def test_parts_of_an_evaluation_add_up():
     )
 
 
-# Laws -------------------------------------------------------------------------------------------------------------------
+# Laws --------------------------------------------------------------------------------------------------------
 
 
 @each_objective

@@ -43,9 +43,10 @@ def _progress() -> Progress:
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=None, header_style="underline", padding=(0, 1, 0, 0))
     for name in rows[0]:
-        table.add_column(name, justify="left" if name in ("data", "method") else "right")
+        words = name in ("data", "method")
+        table.add_column(name, justify="left" if words else "right", no_wrap=words)
     for row in rows:
         table.add_row(
             *(str(value) for value in row.values()), style="bold" if row.get("method") == "kernelwright" else ""
@@ -87,7 +88,7 @@ def demo(
 NOTES = (
     "accuracy: share of test rows whose class was named right. Higher is better.",
     "log loss: mean of -log(probability given to the true class). Lower is better.",
-    "calibration error: how far the stated confidence is from the accuracy it comes with. Lower is better.",
+    "calibr. error: how far the stated confidence is from the accuracy it comes with. Lower is better.",
     "complexity: the Rademacher complexity bound r of the learned embedding.",
     "risk bound: Theorem 4 of the paper at 95 %; it bounds a loss that is never above 1, so above 1 it says nothing.",
     "seconds: learning, all hyperparameters included (the SVM's grid has 35 points and 5 folds).",

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kernelwright.linalg import thin_product
+
 __all__ = ["l1", "l1_weighted_sums", "median_distance", "squared_euclidean", "squared_weighted_sums"]
 
 # Differences to form before the compiled loop beats torch by more than loading it costs.
@@ -24,22 +26,24 @@ COMPILED_FROM = 4_000_000
 def squared_euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
     """``|x_i - z_j|^2``, never negative, exactly zero between a point and itself."""
     centre = X.mean(0)  # keeps cancellation small for data far from the origin
-    X = X - centre
-    if Z is None:
-        half = 0.5 * (X * X).sum(1)
-        D = torch.addmm(half[:, None] + half, X, X.T, alpha=-1.0).mul_(2.0).clamp_(min=0.0)
-        D.fill_diagonal_(0.0)
-        return D
-    Z = Z - centre
-    half_x, half_z = 0.5 * (X * X).sum(1), 0.5 * (Z * Z).sum(1)
-    return torch.addmm(half_x[:, None] + half_z, X, Z.T, alpha=-1.0).mul_(2.0).clamp_(min=0.0)
+    left = _with_norms(X - centre)
+    right = left if Z is None else _with_norms(Z - centre)
+    # |x|^2 - 2 x.z + |z|^2 as one product of [x, |x|^2, 1] and [-2z, 1, |z|^2]: no pass over the matrix for the norms.
+    D = left @ torch.cat([-2.0 * right[:, :-2], right[:, -1:], right[:, -2:-1]], 1).T
+    D = D.clamp_(min=0.0)
+    return D.fill_diagonal_(0.0) if Z is None else D
+
+
+def _with_norms(X: Tensor) -> Tensor:
+    return torch.cat([X, (X * X).sum(1, keepdim=True), X.new_ones(len(X), 1)], 1)
 
 
 def squared_weighted_sums(X: Tensor, W: Tensor) -> Tensor:
     """``s_d = sum_ij W_ij (x_id - x_jd)^2`` for every feature d."""
     X = X - X.mean(0)
-    totals = W.sum(1) + W.sum(0)
-    return totals @ (X * X) - 2.0 * (X * (W @ X)).sum(0)
+    products = thin_product(W, torch.cat([X, X.new_ones(len(X), 1)], 1))  # W X and the row sums in one pass
+    totals = products[:, -1] + W.sum(0)
+    return totals @ (X * X) - 2.0 * (X * products[:, :-1]).sum(0)
 
 
 def l1(X: Tensor, Z: Tensor | None = None) -> Tensor:

@@ -82,6 +82,8 @@ class Objective:
 
     def __call__(self, hyper: Hyperparameters, data: TrainingSet) -> Evaluation:
         """Value and gradient."""
+        if self.name in ("held-out", "folds"):
+            data = self._in_order_of_folds(data)
         ridge = float(hyper.ridge.detach())
         K, pullback = hyper.kernel.vjp(data.points)
         with torch.enable_grad():
@@ -102,10 +104,17 @@ class Objective:
             return in_sample(K, data, ridge, tau, sup, self)
         if self.name == "leave-one-out":
             return leave_one_out(K, data, ridge, tau, sup, self)
-        folds = data.folds(self.folds) if isinstance(self.folds, int) else np.array(self.folds)
+        folds = np.sort(self._folds(data))
         if self.name == "held-out":
             return held_out(K, data, ridge, tau, sup, self, folds)
         return fixed_folds(K, data, ridge, tau, sup, self, folds)
+
+    def _folds(self, data: TrainingSet) -> np.ndarray:
+        return data.folds(self.folds) if isinstance(self.folds, int) else np.array(self.folds)
+
+    def _in_order_of_folds(self, data: TrainingSet) -> TrainingSet:
+        """Rows sorted by fold, so that most blocks of the kernel matrix are views and need no copy."""
+        return data.subset(torch.from_numpy(np.argsort(self._folds(data), kind="stable")))
 
     def _cheap_terms(
         self, hyper: Hyperparameters, sup: Tensor, d_sup: float, n: float
@@ -138,7 +147,8 @@ def in_sample(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float
     complexity, c = _norm_slope(squared_norm, tau, sup)
     B = factor.solve(noise * (G + 2.0 * c * V)) - c * V
     d_noise = (V * (B - G - c * V)).sum(1)
-    return Terms(loss, complexity, B @ V.T, float(d_noise @ noise[:, 0]) / ridge, tau * complexity / (2.0 * sup))
+    d_K = torch.mm(B, V.T, out=factor.into_memory())
+    return Terms(loss, complexity, d_K, float(d_noise @ noise[:, 0]) / ridge, tau * complexity / (2.0 * sup))
 
 
 def leave_one_out(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective) -> Terms:
@@ -149,7 +159,7 @@ def leave_one_out(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: f
     """
     noise = data.noise(ridge)
     factor = factorise(K, noise)
-    inverse = factor.inverse()
+    inverse = factor.into_inverse()
     V = inverse @ data.centred
     w = data.weights.clamp(min=1.0)
     b = leave_one_out_divisor(inverse.diagonal(), data.weights, noise)[:, None]
@@ -159,15 +169,18 @@ def leave_one_out(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: f
     squared_norm = float((V * (data.centred - noise[:, None] * V)).sum())
     complexity, c = _norm_slope(squared_norm, tau, sup)
     B = inverse @ (G / b + 2.0 * c * noise[:, None] * V) - c * V
-    d_K = _inner_product_with_inverse(inverse, g / w).addmm_(B, V.T)
+    d_K = _sandwich(inverse, g / w).addmm_(B, V.T)
     d_noise = d_K.diagonal() - c * (V * V).sum(1) - g * (w - 1.0) / (data.weights * noise**2)
     return Terms(loss, complexity, d_K, float(d_noise @ noise) / ridge, tau * complexity / (2.0 * sup))
 
 
-def _inner_product_with_inverse(inverse: Tensor, g: Tensor) -> Tensor:
-    """``-A^-1 diag(g) A^-1``, by half a product where g has one sign (as it has for the Brier loss)."""
+def _sandwich(inverse: Tensor, g: Tensor) -> Tensor:
+    """``-A^-1 diag(g) A^-1``, by half a product where g has one sign (as it has for the Brier loss).
+
+    The inverse is overwritten.
+    """
     if bool((g <= 0).all()):
-        return symmetric_outer(inverse * (-g).sqrt())
+        return symmetric_outer(inverse.mul_((-g).sqrt()))
     return -(inverse * g) @ inverse
 
 
@@ -210,9 +223,8 @@ def _splits(
     for train in trains:
         T, B = train.nonzero()[:, 0], (~train).nonzero()[:, 0]
         fitting, testing, noise_T = data.subset(T), data.subset(B), noise[T][:, None]
-        rows = K[T]
-        K_TB = rows[:, B]
-        factor = factorise(rows[:, T], noise_T[:, 0])
+        K_TB = _block(K, T, B)
+        factor = factorise(_block(K, T, T), noise_T[:, 0])
         V = factor.solve(fitting.centred)
         F = data.prior + K_TB.T @ V
         part, G = LOSSES[how.loss](F, testing.targets, testing.weights, how.epsilon)
@@ -229,6 +241,16 @@ def _splits(
         right.append(v)
     d_K = torch.cat(left, 1) @ torch.cat(right, 1).T
     return Terms(loss, complexity, d_K, d_ridge, tau * complexity / (2.0 * sup))
+
+
+def _block(K: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """``K[rows, columns]`` for sorted numbers; a view, not a copy, where they have no gaps."""
+
+    def place(numbers: Tensor) -> slice | Tensor:
+        first, last = int(numbers[0]), int(numbers[-1])
+        return slice(first, last + 1) if last - first + 1 == len(numbers) else numbers
+
+    return K[place(rows)][:, place(columns)]
 
 
 def value_and_gradient(

@@ -38,7 +38,7 @@ def c() -> Matern:
     return Matern(1.2)
 
 
-# Arithmetic ------------------------------------------------------------------------------------------------------
+# Arithmetic --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,12 @@ def test_operators_make_two_operand_classes():
     assert isinstance(a() * b(), Product)
 
 
+def test_a_tensor_among_the_points_gives_a_tensor():
+    for K in (a()(torch.from_numpy(X), X[:2]), a()(X, torch.from_numpy(X[:2]))):
+        assert torch.is_tensor(K)
+        np.testing.assert_allclose(K.detach(), A[:, :2], rtol=1e-12)
+
+
 def test_a_kernel_may_appear_twice():
     once = a()
     np.testing.assert_allclose((once * once + once)(X), A * A + A, rtol=1e-12)
@@ -135,7 +141,7 @@ def test_sup_diag_of_an_unbounded_composite_asks_for_points(kernel):
         kernel.sup_diag()
 
 
-# Points of composites ------------------------------------------------------------------------------------------------
+# Points of composites ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -165,7 +171,7 @@ def test_takes_vectors_is_decided_by_all_parts():
     assert not ConvexSum([a(), Spectrum(2)]).takes_vectors
 
 
-# ConvexSum ------------------------------------------------------------------------------------------------------------
+# ConvexSum ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -200,7 +206,7 @@ def test_parts_of_a_convex_sum_are_prepared_tied_and_penalised():
     assert float(kernel.kernels[1].lengthscale.detach()) == pytest.approx(np.exp(0.5))
 
 
-# Parameters of nested kernels -----------------------------------------------------------------------------------------
+# Parameters of nested kernels --------------------------------------------------------------------------------
 
 
 def test_nested_parameters_have_dunder_names():
@@ -240,7 +246,7 @@ def test_repr_reads_like_the_call_that_made_it(kernel, text):
     assert repr(kernel) == text
 
 
-# A kernel of one's own -----------------------------------------------------------------------------------------------
+# A kernel of one's own ---------------------------------------------------------------------------------------
 
 
 class Periodic(Kernel):

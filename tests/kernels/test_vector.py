@@ -84,7 +84,7 @@ def test_a_point_is_at_distance_zero_of_an_equal_point(make):
     np.testing.assert_allclose(np.diagonal(kernel(np.vstack([points, points])), 30), 1.0, rtol=0, atol=1e-12)
 
 
-# What is settled before learning --------------------------------------------------------------------------------------
+# What is settled before learning -----------------------------------------------------------------------------
 
 
 @each_stationary
@@ -203,7 +203,7 @@ def test_penalty_is_half_the_squared_spread_of_the_logarithms(make):
     assert float(make(0.7).penalty().detach()) == 0.0
 
 
-# Errors ------------------------------------------------------------------------------------------------------------
+# Errors ------------------------------------------------------------------------------------------------------
 
 
 @each_stationary
@@ -267,6 +267,14 @@ def test_set_params_checks_what_the_constructor_checks(kernel, params):
 def test_a_parameter_that_is_one_number_takes_one_positive_number(make, name, value):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of .* must be"):
         make(value)
+
+
+@pytest.mark.parametrize("make", [*STATIONARY, Linear, Polynomial], ids=lambda make: make.__name__)
+def test_points_of_different_numbers_of_features_are_refused(make):
+    with pytest.raises((ValueError, RuntimeError)):
+        make()(X, Z[:, :1])  # one feature would broadcast
+    with pytest.raises((ValueError, RuntimeError)):
+        make()(X[:, :1], Z)
 
 
 @pytest.mark.parametrize("points", [[1.0, 2.0], [[[1.0]]], 3.0], ids=str)

@@ -81,7 +81,7 @@ class Task:
 
 
 TASKS = (
-    Task("iris, 2 attributes", "iris", columns=(0, 1)),
+    Task("iris (2 of 4)", "iris", columns=(0, 1)),
     Task("wine", "wine"),
     Task("digits", "digits"),
 )
@@ -90,7 +90,7 @@ TASKS = (
 def rivals() -> dict[str, Any]:
     """What the embedding is compared with."""
     return {
-        "SVM, grid search": GridSearchSVC(n_jobs=2),
+        "SVM + grid": GridSearchSVC(n_jobs=2),
         "random forest": RandomForestClassifier(300, random_state=0, n_jobs=2),
     }
 
@@ -107,7 +107,7 @@ def rows_of(result: Result) -> list[dict[str, str]]:
             "method": score.method,
             "accuracy": f"{score.accuracy:.1%}",
             "log loss": f"{score.log_loss:.3f}",
-            "calibration error": f"{score.calibration_error:.3f}",
+            "calibr. error": f"{score.calibration_error:.3f}",
             "complexity": shown(score.complexity, ".2f"),
             "risk bound": shown(score.risk_bound, ".1f"),
             "seconds": f"{score.seconds:.2f}",
@@ -125,7 +125,7 @@ def pictures(results: Mapping[str, Result]) -> dict[str, Picture]:
         first.model, first.X_train, first.y_train, names=("sepal length, cm", "sepal width, cm"), title=first.name
     )
     figure = Figure(figsize=(4.5 * len(results), 3.8), layout="constrained")
-    for ax, (name, result) in zip(figure.subplots(1, len(results)), results.items(), strict=True):
+    for ax, (name, result) in zip(figure.subplots(1, len(results), squeeze=False)[0], results.items(), strict=True):
         LearningCurveDisplay.from_estimator(result.model, ax=ax, title=name)
     return {
         "decision-probabilities": Picture.of(

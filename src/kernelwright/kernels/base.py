@@ -115,8 +115,9 @@ class Kernel(nn.Module):
     def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
         """Return the kernel matrix of X and its pullback (a vector-Jacobian product).
 
-        The pullback takes ``dq/dK`` of any scalar q (it need not be symmetric) and returns the gradient of q
-        in every learnable raw parameter. This default differentiates the kernel's formula by autograd.
+        The pullback takes ``dq/dK`` of any scalar q and returns the gradient of q in every learnable raw parameter.
+        The matrix need not be symmetric; it belongs to the pullback, which may overwrite it. This default
+        differentiates the kernel's formula by autograd.
         """
         parameters = {name: p for name, p in self.named_parameters() if p.requires_grad}
         with torch.enable_grad():
@@ -293,7 +294,7 @@ class Sum(_Pair):
         (K_left, back_left), (K_right, back_right) = self.left.vjp(X), self.right.vjp(X)
         return (
             K_left + K_right,
-            lambda dK: _prefixed("left", back_left(dK)) | _prefixed("right", back_right(dK)),
+            lambda dK: _prefixed("left", back_left(dK.clone())) | _prefixed("right", back_right(dK)),
         )
 
 

@@ -80,7 +80,7 @@ class Tabular(Kernel):
         def pullback(dK: Tensor) -> Gradients:
             step_sums, step_total = l1_weighted_sums(z, dK, steps)
             rank_sums, rank_total = l1_weighted_sums(q, dK, ranks)
-            N = dK * smooth
+            N = dK.mul_(smooth)
             in_scales = w[0] * step_sums + w[2] * rank_sums
             gradients = {
                 "log_lengthscale": in_scales if self.log_lengthscale.ndim else in_scales.sum(),

@@ -106,11 +106,11 @@ class _Euclidean(_Stationary):
     """A decreasing profile of the squared Euclidean distance D between scaled points."""
 
     def profile(self, D: Tensor) -> Tensor:
-        """The kernel as a function of D."""
+        """The kernel as a function of D, which may be overwritten if ``slope`` does not need it."""
         raise NotImplementedError
 
     def slope(self, D: Tensor, K: Tensor) -> Tensor:
-        """Minus the derivative of the profile, given its value K."""
+        """Minus twice the derivative of the profile, given its value K."""
         raise NotImplementedError
 
     def profile_gradients(self, D: Tensor, K: Tensor, dK: Tensor) -> Gradients:
@@ -128,8 +128,9 @@ class _Euclidean(_Stationary):
 
         def pullback(dK: Tensor) -> Gradients:
             with torch.no_grad():
-                sums = 2.0 * squared_weighted_sums(scaled, dK * self.slope(D, K))
-                return self.lengthscale_gradient(sums) | self.profile_gradients(D, K, dK)
+                others = self.profile_gradients(D, K, dK)
+                sums = squared_weighted_sums(scaled, dK.mul_(self.slope(D, K)))
+                return self.lengthscale_gradient(sums) | others
 
         return K, pullback
 
@@ -154,10 +155,10 @@ class Gaussian(_Euclidean):
     """
 
     def profile(self, D: Tensor) -> Tensor:
-        return (-0.5 * D).exp_()
+        return D.mul_(-0.5).exp_()
 
     def slope(self, D: Tensor, K: Tensor) -> Tensor:
-        return 0.5 * K
+        return K
 
 
 class Laplace(_Stationary):
@@ -208,10 +209,10 @@ class Matern(_Euclidean):
     def slope(self, D: Tensor, K: Tensor) -> Tensor:
         s = self._root(D)
         if self.nu == 1.5:
-            return 1.5 * torch.exp(-s)
+            return 3.0 * torch.exp(-s)
         if self.nu == 2.5:
-            return (5.0 / 6.0) * (1.0 + s) * torch.exp(-s)
-        return torch.where(D > 0, 0.5 / s * torch.exp(-s), 0.0)  # a point's distance to itself does not move
+            return (5.0 / 3.0) * (1.0 + s) * torch.exp(-s)
+        return torch.where(D > 0, torch.exp(-s) / s, 0.0)  # a point's distance to itself does not move
 
 
 class RationalQuadratic(_Euclidean):
@@ -228,7 +229,7 @@ class RationalQuadratic(_Euclidean):
         return (1.0 + D / (2.0 * self.mixture)) ** -self.mixture
 
     def slope(self, D: Tensor, K: Tensor) -> Tensor:
-        return 0.5 * K / (1.0 + D / (2.0 * self.mixture.detach()))
+        return K / (1.0 + D / (2.0 * self.mixture.detach()))
 
     def profile_gradients(self, D: Tensor, K: Tensor, dK: Tensor) -> Gradients:
         if not self.log_mixture.requires_grad:

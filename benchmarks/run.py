@@ -1,0 +1,67 @@
+"""All benchmarks: ``python benchmarks/run.py [--quick] [floor] [default] [fits]``.
+
+Each prints a table and writes it as CSV into ``benchmarks/results``. Times are ratios measured side by side in one run
+wherever one thing is said to be faster than another.
+"""
+
+import argparse
+import csv
+import os
+import platform
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results"
+console = Console(width=130)
+
+
+def show(name: str, title: str, rows: list[dict[str, object]]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    partial = RESULTS / f".{name}.csv"
+    with partial.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+    os.replace(partial, RESULTS / f"{name}.csv")
+    table = Table(title=title, title_justify="left")
+    for column in rows[0]:
+        table.add_column(column, justify="left" if isinstance(rows[0][column], str) else "right")
+    for row in rows:
+        table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()))
+    console.print(table)
+
+
+def machine() -> str:
+    with open("/proc/cpuinfo") as file:
+        model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
+    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=["floor", "default", "fits"])
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller sets")
+    arguments = parser.parse_args()
+    console.print(f"Machine: {machine()}")
+    for name in arguments.names:
+        if name == "floor":
+            import floor
+
+            show("floor", "One value and gradient, against a bare Gram matrix + Cholesky", floor.rows(arguments.quick))
+        elif name == "default":
+            import default
+
+            show("default", "EmbeddingClassifier() as it comes, three folds, up to 1000 rows", default.rows(arguments.quick))
+        elif name == "fits":
+            import fits
+
+            show("fits", "Whole fits next to other methods, same split", fits.rows(arguments.quick))
+            show("fits_mean", "The same, averaged over the data sets that every method finished", fits.means())
+        else:
+            parser.error(f"no benchmark {name!r}: floor, default or fits")
+
+
+if __name__ == "__main__":
+    main()

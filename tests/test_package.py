@@ -1,0 +1,19 @@
+import subprocess
+import sys
+
+CODE = """
+import sys, warnings
+import torch, sklearn.calibration, sklearn.datasets, sklearn.model_selection, sklearn.svm
+# scikit-learn adds warning filters of its own, so it is loaded first.
+def state():
+    return torch.get_default_dtype(), torch.get_num_threads(), torch.initial_seed(), list(warnings.filters)
+before = state()
+import kernelwright
+assert state() == before
+print([name for name in ("matplotlib", "pandas", "numba", "rich", "typer") if name in sys.modules])
+"""
+
+
+def test_importing_the_package_loads_nothing_heavy_and_changes_no_global_state():
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
