@@ -36,7 +36,9 @@ class Settings:
     max_iter: int | None = None
     learning_rate: float = 0.1
     batch_size: int | None = None
+    batch_order: str = "random"
     tol: float = 1e-6
+    patience: int | None = None
     n_folds: int = 5
     loss: str | None = None
     callback: Callable[[Step], Any] | None = None
@@ -117,7 +119,15 @@ def _optimizer(settings: Settings, generator: torch.Generator) -> LBFGS | Adam:
                 "optimizer='lbfgs' works on all rows at once and cannot take batch_size; use optimizer='adam'."
             )
         return LBFGS(settings.max_iter or 100, settings.tol)
-    return Adam(settings.max_iter or 1000, settings.learning_rate, batch_size=settings.batch_size, generator=generator)
+    return Adam(
+        settings.max_iter or 1000,
+        settings.learning_rate,
+        batch_size=settings.batch_size,
+        batches=settings.batch_order,
+        tol=settings.tol,
+        patience=settings.patience,
+        generator=generator,
+    )
 
 
 def _warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: float) -> None:

@@ -23,7 +23,7 @@ import kernelwright as kw
 from kernelwright import EmbeddingClassifier
 from kernelwright.errors import CollapseWarning, MemoryBudgetError
 from kernelwright.estimators import base
-from kernelwright.kernels import Gaussian, Laplace, Linear, Matern, Spectrum, Tabular
+from kernelwright.kernels import ConvexSum, Gaussian, Laplace, Linear, Matern, Spectrum, Tabular
 
 
 @parametrize_with_checks([EmbeddingClassifier(), EmbeddingClassifier(Gaussian())])
@@ -160,13 +160,19 @@ def test_the_default_is_better_than_logistic_regression_on_a_nonlinear_problem()
     assert log_loss(y[200:], model.predict_proba(X[200:])) < 0.7 * log_loss(y[200:], rival.predict_proba(X[200:]))
 
 
-def test_mini_batches_learn_too(wine):
+@pytest.mark.parametrize("order", ["random", "sequential"])
+def test_mini_batches_learn_too(wine, order):
     X_train, X_test, y_train, y_test = wine
-    model = EmbeddingClassifier(
-        Gaussian(lengthscale="median"), learn="rademacher", batch_size=40, max_iter=60, scale="unit", random_state=0
-    ).fit(X_train, y_train)
+    options = {"learn": "rademacher", "batch_size": 40, "batch_order": order, "scale": "unit", "random_state": 0}
+    model = EmbeddingClassifier(Gaussian(lengthscale="median"), max_iter=60, **options).fit(X_train, y_train)
     assert model.score(X_test, y_test) > 0.9
     assert model.n_iter_ == 60
+
+
+def test_adam_stops_when_it_no_longer_gains(moons):
+    options = {"learn": "rademacher", "optimizer": "adam", "max_iter": 400}
+    patient = EmbeddingClassifier(Gaussian(), patience=10, tol=1e-3, **options).fit(*moons)
+    assert 10 < patient.n_iter_ < 400
 
 
 def test_the_printed_complexity_weight_collapses_and_warns(moons):
@@ -207,6 +213,13 @@ def test_strings(moons):
     model = EmbeddingClassifier(Spectrum(k=3) + Spectrum(k=4)).fit(strings[:40], y[:40])
     assert model.score(strings[40:], y[40:]) > 0.9
     assert not hasattr(model, "n_features_in_")
+
+
+def test_dna_with_a_learned_mix_of_substring_lengths(data_folder):
+    X, y = kw.datasets.load("promoters")
+    kernel = ConvexSum([Spectrum(k) for k in (1, 2, 3, 4, 5)])
+    model = EmbeddingClassifier(kernel, learn="leave-one-out")
+    assert cross_val_score(model, X, y, cv=5).mean() > 0.8
 
 
 def test_data_frames_keep_their_names_and_labels(wine):

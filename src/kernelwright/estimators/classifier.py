@@ -71,12 +71,16 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         L-BFGS-B on all rows, or Adam, which also takes mini-batches.
     batch_size : int or None, default=None
         Rows in a mini-batch; ``None`` is all rows.
+    batch_order : {"random", "sequential"}, default="random"
+        Whether each mini-batch is drawn anew, or all rows are taken in turn, shuffled once an epoch.
     max_iter : int or None, default=None
         Most steps of the optimiser; ``None`` is the method's own number.
     learning_rate : float, default=0.1
         Of Adam.
     tol : float, default=1e-6
-        Relative change of the objective at which L-BFGS-B stops.
+        L-BFGS-B stops when the objective changes by less (relative to its size).
+    patience : int or None, default=None
+        Adam stops when the objective has not fallen by ``tol`` for so many steps; ``None`` takes all steps.
     probability : {"auto", "power", "softmax", "clip"}, default="auto"
         Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
         "clip" is Eq. (6).
@@ -143,9 +147,11 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "optimizer": [StrOptions({"auto", "lbfgs", "adam"})],
         "batch_size": [Interval(Integral, 2, None, closed="left"), None],
+        "batch_order": [StrOptions({"random", "sequential"})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
         "probability": [StrOptions({"auto", "power", "softmax", "clip"})],
         "scale": [StrOptions({"auto", "standard", "unit"}), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -166,9 +172,11 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         ridge: float | str = "auto",
         optimizer: str = "auto",
         batch_size: int | None = None,
+        batch_order: str = "random",
         max_iter: int | None = None,
         learning_rate: float = 0.1,
         tol: float = 1e-6,
+        patience: int | None = None,
         probability: str = "auto",
         scale: str | None = "auto",
         class_weight: dict[Any, float] | str | None = None,
@@ -183,9 +191,11 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         self.ridge = ridge
         self.optimizer = optimizer
         self.batch_size = batch_size
+        self.batch_order = batch_order
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.tol = tol
+        self.patience = patience
         self.probability = probability
         self.scale = scale
         self.class_weight = class_weight
@@ -220,7 +230,9 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
             max_iter=self.max_iter,
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
+            batch_order=self.batch_order,
             tol=self.tol,
+            patience=self.patience,
             callback=_with_lines(self.callback, self.verbose),
             warm=warm,
         )
