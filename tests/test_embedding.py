@@ -146,6 +146,14 @@ def numbered(labels: list[int]) -> TrainingSet:
 labels = st.lists(st.integers(0, 4), min_size=1, max_size=60)
 
 
+@st.composite
+def unequal_strata(draw) -> tuple[list[int], int]:
+    """Labels of strata from one row to forty, and a number of rows to sample: at least one a stratum, not all."""
+    counts = draw(st.lists(st.sampled_from([1, 2, 3, 7, 15, 40]), min_size=2, max_size=5))
+    rows = draw(st.permutations(np.repeat(np.arange(len(counts)), counts).tolist()))
+    return rows, draw(st.integers(len(counts), max(len(counts), len(rows) - 1)))
+
+
 @given(labels=labels, size=st.integers(1, 70), seed=st.integers(0, 9))
 def test_a_sample_is_of_distinct_rows_in_order(labels, size, seed):
     sample = numbered(labels).sample(size, torch.Generator().manual_seed(seed))
@@ -155,14 +163,16 @@ def test_a_sample_is_of_distinct_rows_in_order(labels, size, seed):
     assert sample.strata.tolist() == [labels[row] for row in rows]
 
 
-@given(labels=labels, size=st.integers(5, 70), seed=st.integers(0, 9))
-def test_a_sample_has_every_stratum(labels, size, seed):
+@given(strata=unequal_strata(), seed=st.integers(0, 9))
+def test_a_sample_has_every_stratum(strata, seed):
+    labels, size = strata
     sample = numbered(labels).sample(size, torch.Generator().manual_seed(seed))
     assert set(sample.strata.tolist()) == set(labels)
 
 
-@given(labels=labels, size=st.integers(5, 70), seed=st.integers(0, 9))
-def test_a_sample_takes_the_share_of_every_stratum(labels, size, seed):
+@given(strata=unequal_strata(), seed=st.integers(0, 9))
+def test_a_sample_takes_the_share_of_every_stratum(strata, seed):
+    labels, size = strata
     sample = numbered(labels).sample(size, torch.Generator().manual_seed(seed))
     all_rows, taken = np.bincount(labels, minlength=5), np.bincount(sample.strata, minlength=5)
     present = np.flatnonzero(all_rows)

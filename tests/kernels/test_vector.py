@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial
 from kernelwright.kernels import (
     Constant,
     Gaussian,
+    Kernel,
     Laplace,
     Linear,
     Matern,
@@ -48,7 +49,7 @@ each_stationary = pytest.mark.parametrize("make", STATIONARY, ids=lambda make: m
             lambda A, B=None: polynomial_kernel(A, B, degree=3, gamma=0.25, coef0=0.5),
         ),
     ],
-    ids=str,
+    ids=lambda value: repr(value) if isinstance(value, Kernel) else "",
 )
 def test_values_equal_scikit_learns(kernel, other):
     np.testing.assert_allclose(kernel(X), other(X), rtol=1e-12, atol=1e-13)
