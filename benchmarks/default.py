@@ -11,8 +11,9 @@ from kernelwright import EmbeddingClassifier, datasets
 from kernelwright.calibration import expected_calibration_error
 
 SETS = (
-    "banknote ecoli robot segment wine yeast fertility australian sonar heart guide1t digits wdbc"
-).split()  # fmt: skip
+    *("banknote", "ecoli", "robot", "segment", "wine", "yeast", "fertility"),
+    *("australian", "sonar", "heart", "guide1t", "digits", "wdbc"),
+)
 
 
 def cpu_seconds() -> float:

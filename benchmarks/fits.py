@@ -98,7 +98,7 @@ def rows(quick: bool) -> list[dict[str, object]]:
             process.kill()
             process.join()
             columns = ("accuracy %", "log loss", "calibration error", "CPU seconds", "seconds")
-            cells = dict.fromkeys(columns, "") if values is None else dict(zip(columns, map(float, values), strict=True))
+            cells = dict(zip(columns, map(float, values) if values else [""] * len(columns), strict=True))
             note = "" if values is not None else f"not finished in {MOST_SECONDS} s"
             table.append({"data": name, "method": method, **cells, "note": note})
     return table

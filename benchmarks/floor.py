@@ -45,7 +45,7 @@ def by_autograd(data: TrainingSet) -> None:
 def side_by_side(tasks: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Median seconds of each task, all in turn, so that a busy moment hits them alike."""
     times: dict[str, list[float]] = {name: [] for name in tasks}
-    for name, task in tasks.items():
+    for task in tasks.values():
         task()
     for _ in range(repeats):
         for name, task in tasks.items():

@@ -53,7 +53,8 @@ def main() -> None:
         elif name == "default":
             import default
 
-            show("default", "EmbeddingClassifier() as it comes, three folds, up to 1000 rows", default.rows(arguments.quick))
+            title = "EmbeddingClassifier() as it comes, three folds, up to 1000 training rows"
+            show("default", title, default.rows(arguments.quick))
         elif name == "fits":
             import fits
 

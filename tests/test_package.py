@@ -7,10 +7,11 @@ import torch, sklearn.calibration, sklearn.datasets, sklearn.model_selection, sk
 # scikit-learn adds warning filters of its own, so it is loaded first.
 def state():
     return torch.get_default_dtype(), torch.get_num_threads(), torch.initial_seed(), list(warnings.filters)
-before = state()
+before, loaded = state(), set(sys.modules)
 import kernelwright
 assert state() == before
-print([name for name in ("matplotlib", "pandas", "numba", "rich", "typer") if name in sys.modules])
+heavy = {"matplotlib", "pandas", "numba", "rich", "typer", "jinja2", "dask"}
+print(sorted(heavy & (set(sys.modules) - loaded)))
 """
 
 

@@ -17,11 +17,11 @@ __all__ = ["as_matrix", "check_memory", "free_memory", "generator", "merge_dupli
 
 def as_matrix(X: Any) -> Tensor:
     """A 2-D array of numbers as a float64 tensor; a copy only where one is needed."""
+    if np.ndim(X) != 2:
+        raise ValueError(f"Expected a 2-D array of numbers (rows are points). Got shape {np.shape(X)} instead.")
     if torch.is_tensor(X):
         return X if X.is_floating_point() else X.to(torch.float64)
     array = np.asarray(X, dtype=np.float64)
-    if array.ndim != 2:
-        raise ValueError(f"Expected a 2-D array of numbers (rows are points). Got shape {array.shape} instead.")
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
         array = array.copy()  # torch takes neither read-only memory nor negative strides
     return torch.from_numpy(np.ascontiguousarray(array))

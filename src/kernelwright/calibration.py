@@ -1,8 +1,8 @@
 """Raw outputs -> probabilities.
 
-Each map keeps the order of the classes, so no prediction changes. Those with numbers of their own are fitted
-on leave-one-out outputs, against targets smoothed by one row's worth, without which a separable set would ask
-for infinite confidence.
+Each map keeps the order of the classes (only "clip" calls all negative outputs equal). Those with numbers of their
+own are fitted on leave-one-out outputs, against targets smoothed by one row's worth, without which a separable set
+would ask for infinite confidence.
 """
 
 from __future__ import annotations
@@ -62,13 +62,15 @@ class PowerMap(ProbabilityMap):
 
 def _log_positive_part(F: Tensor, softness: float) -> tuple[Tensor, Tensor]:
     """``log h(F)`` and its derivative in log softness, without cancellation where F is negative."""
-    root = torch.sqrt(F * F + 4.0 * softness**2)
+    root = torch.hypot(F, torch.full_like(F, 2.0 * softness))
     h = torch.where(F > 0, 0.5 * (F + root), 2.0 * softness**2 / (root - F))
     return h.log(), 2.0 * softness**2 / (root * h)
 
 
 def fit_map(name: str, outputs: Tensor, targets: Tensor, weights: Tensor) -> ProbabilityMap:
     """Fit the map called "power", "softmax" or "clip" to outputs at rows with one-hot targets."""
+    if name not in ("power", "softmax", "clip"):
+        raise ValueError(f"A probability map must be 'power', 'softmax' or 'clip'. Got {name!r} instead.")
     if name == "clip":
         return ClipMap()
     n, m = float(weights.sum()), targets.shape[1]

@@ -82,7 +82,9 @@ def demo(
         write_whole(output / f"{name}.png", picture.png)
     page = render_page("kernelwright: a demonstration", NOTES, rows, list(drawn.values()))
     write_whole(output / "report.html", page.encode())
-    console.print(f"\nDone in {time.perf_counter() - started:.0f} s. Page and pictures: {output / 'report.html'}")
+    console.print(
+        f"\nDone in {time.perf_counter() - started:.0f} s. Page and pictures: {output / 'report.html'}", soft_wrap=True
+    )
 
 
 NOTES = (

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from kernelwright.linalg import thin_product
 
-__all__ = ["l1", "l1_weighted_sums", "median_distance", "squared_euclidean", "squared_weighted_sums"]
+__all__ = ["euclidean", "l1", "l1_weighted_sums", "median_distance", "squared_euclidean", "squared_weighted_sums"]
 
 # Differences to form before the compiled loop beats torch by more than loading it costs.
 COMPILED_FROM = 4_000_000
@@ -25,13 +25,28 @@ COMPILED_FROM = 4_000_000
 
 def squared_euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
     """``|x_i - z_j|^2``, never negative, exactly zero between a point and itself."""
-    centre = X.mean(0)  # keeps cancellation small for data far from the origin
+    other = X if Z is None else Z
+    _check_width(X, other)
+    # A centre keeps cancellation small for data far from the origin; the median is not drawn away by a far point.
+    centre = other.detach().median(0).values if len(other) else 0.0
     left = _with_norms(X - centre)
     right = left if Z is None else _with_norms(Z - centre)
     # |x|^2 - 2 x.z + |z|^2 as one product of [x, |x|^2, 1] and [-2z, 1, |z|^2]: no pass over the matrix for the norms.
     D = left @ torch.cat([-2.0 * right[:, :-2], right[:, -1:], right[:, -2:-1]], 1).T
     D = D.clamp_(min=0.0)
     return D.fill_diagonal_(0.0) if Z is None else D
+
+
+def _check_width(X: Tensor, Z: Tensor) -> None:
+    if X.shape[1] != Z.shape[1]:
+        raise ValueError(f"Points with {X.shape[1]} features cannot be compared with points that have {Z.shape[1]}.")
+
+
+def euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
+    """``|x_i - z_j|`` from differences: slower than a product, and exact for points that are close."""
+    other = X if Z is None else Z
+    _check_width(X, other)
+    return torch.cdist(X, other, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def _with_norms(X: Tensor) -> Tensor:
@@ -49,6 +64,7 @@ def squared_weighted_sums(X: Tensor, W: Tensor) -> Tensor:
 def l1(X: Tensor, Z: Tensor | None = None) -> Tensor:
     """``sum_d |x_id - z_jd|``."""
     other = X if Z is None else Z
+    _check_width(X, other)
     differentiable = torch.is_grad_enabled() and (X.requires_grad or other.requires_grad)
     compiled = None if differentiable else _compiled(len(X) * len(other) * X.shape[1])
     if compiled is None:
@@ -90,7 +106,7 @@ def median_distance(D: Tensor, weights: Tensor | None = None) -> float:
 
 
 def _array(X: Tensor) -> np.ndarray:
-    return X.detach().contiguous().numpy()
+    return X.detach().to(torch.float64).contiguous().numpy()
 
 
 def _equal_rows(n: int) -> np.ndarray:

@@ -146,8 +146,9 @@ def leave_one_out_divisor(inverse_diagonal: Tensor, weights: Tensor, noise: Tens
 def clip_normalise(outputs: Tensor) -> Tensor:
     """Negative outputs to zero, then sum one: Eq. (6) of [Hsu2018]_; uniform where nothing is left."""
     positive = outputs.clamp(min=0.0)
-    total = positive.sum(1, keepdim=True)
-    return torch.where(total > 0, positive / total.clamp(min=1e-300), 1.0 / outputs.shape[1])
+    largest = positive.max(1, keepdim=True).values
+    positive = positive / largest.where(largest > 0, 1.0)  # so that the sum can neither vanish nor overflow
+    return torch.where(largest > 0, positive / positive.sum(1, keepdim=True).clamp(min=1.0), 1.0 / outputs.shape[1])
 
 
 def smoothed_prior(targets: Tensor, weights: Tensor) -> Tensor:

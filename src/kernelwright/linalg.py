@@ -160,7 +160,7 @@ def low_rank_root(L: Tensor, tol: float) -> Tensor:
     root = torch.zeros(len(L), max(int(rank), 1), dtype=torch.float64)
     root[torch.from_numpy(pivots - 1).long(), : int(rank)] = torch.from_numpy(np.tril(lower)[:, : int(rank)])
     gap = float((L - root @ root.T).abs().max())
-    if not gap <= 1e-6 * abs(scale):  # also where it is not a number
+    if not gap <= max(1e-6, 2.0 * tol) * abs(scale):  # also where it is not a number
         raise NumericalError(
             f"A kernel matrix is not positive semidefinite: its root misses it by {gap:.3g}. Likely "
             "causes: (a) the kernel is indefinite; (b) inputs of a size that overflows: standardise them."

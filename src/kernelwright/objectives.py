@@ -15,11 +15,14 @@ kernel itself turns into gradients in its parameters (see ``docs/notation.md`` f
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor, nn
 
 from kernelwright.arrays import one_hot
@@ -37,7 +40,7 @@ NAMES = ("rademacher", "empirical-risk", "held-out", "leave-one-out", "folds")
 class Hyperparameters(nn.Module):
     """All that is learned: a kernel's numbers and the ridge."""
 
-    ridge = Positive(1e-10, 1e4)
+    ridge = Positive(1e-10, 1e4, vectors=False)
 
     def __init__(self, kernel: Kernel, ridge: float) -> None:
         super().__init__()
@@ -80,6 +83,14 @@ class Objective:
     folds: int | tuple[int, ...] = 2
     shrinkage: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.name not in NAMES:
+            raise ValueError(f"The 'name' parameter must be one of {list(NAMES)}. Got {self.name!r} instead.")
+        if self.loss not in LOSSES:
+            raise ValueError(f"The 'loss' of an objective must be one of {list(LOSSES)}. Got {self.loss!r} instead.")
+        if not 0 < self.epsilon < 1 / math.e:
+            raise ValueError(f"The 'epsilon' of an objective must lie between 0 and 1/e. Got {self.epsilon!r} instead.")
+
     def __call__(self, hyper: Hyperparameters, data: TrainingSet) -> Evaluation:
         """Value and gradient."""
         if self.name in ("held-out", "folds"):
@@ -110,7 +121,13 @@ class Objective:
         return fixed_folds(K, data, ridge, tau, sup, self, folds)
 
     def _folds(self, data: TrainingSet) -> np.ndarray:
-        return data.folds(self.folds) if isinstance(self.folds, int) else np.array(self.folds)
+        folds = data.folds(self.folds) if isinstance(self.folds, int) else np.array(self.folds)
+        if folds.shape != (len(data),) or len(np.unique(folds)) < 2 or (self.name == "held-out" and 0 not in folds):
+            raise ValueError(
+                f"'folds' must be a number of at least 2, or a fold number for each of the {len(data)} rows, with two "
+                f"different folds or more ('held-out' trains on fold 0). Got {self.folds!r} instead."
+            )
+        return folds
 
     def _in_order_of_folds(self, data: TrainingSet) -> TrainingSet:
         """Rows sorted by fold, so that most blocks of the kernel matrix are views and need no copy."""
@@ -132,8 +149,13 @@ class Objective:
 
 def _norm_slope(squared_norm: float, tau: float, sup: float) -> tuple[float, float]:
     """``r = sqrt(sup * t)`` and ``c = tau * dr/dt``, for the squared norm t of an embedding."""
-    complexity = float(np.sqrt(sup * max(squared_norm, 0.0)))
+    complexity = math.sqrt(sup * max(squared_norm, 0.0))
     return complexity, tau * sup / (2.0 * complexity) if complexity > 0 else 0.0
+
+
+def _sup_slope(complexity: float, tau: float, sup: float) -> float:
+    """``tau * dr/dsup``."""
+    return tau * complexity / (2.0 * sup) if sup > 0 else 0.0
 
 
 def in_sample(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective) -> Terms:
@@ -148,7 +170,7 @@ def in_sample(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float
     B = factor.solve(noise * (G + 2.0 * c * V)) - c * V
     d_noise = (V * (B - G - c * V)).sum(1)
     d_K = torch.mm(B, V.T, out=factor.into_memory())
-    return Terms(loss, complexity, d_K, float(d_noise @ noise[:, 0]) / ridge, tau * complexity / (2.0 * sup))
+    return Terms(loss, complexity, d_K, float(d_noise @ noise[:, 0]) / ridge, _sup_slope(complexity, tau, sup))
 
 
 def leave_one_out(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective) -> Terms:
@@ -171,7 +193,7 @@ def leave_one_out(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: f
     B = inverse @ (G / b + 2.0 * c * noise[:, None] * V) - c * V
     d_K = _sandwich(inverse, g / w).addmm_(B, V.T)
     d_noise = d_K.diagonal() - c * (V * V).sum(1) - g * (w - 1.0) / (data.weights * noise**2)
-    return Terms(loss, complexity, d_K, float(d_noise @ noise) / ridge, tau * complexity / (2.0 * sup))
+    return Terms(loss, complexity, d_K, float(d_noise @ noise) / ridge, _sup_slope(complexity, tau, sup))
 
 
 def _sandwich(inverse: Tensor, g: Tensor) -> Tensor:
@@ -240,7 +262,7 @@ def _splits(
         left.append(u)
         right.append(v)
     d_K = torch.cat(left, 1) @ torch.cat(right, 1).T
-    return Terms(loss, complexity, d_K, d_ridge, tau * complexity / (2.0 * sup))
+    return Terms(loss, complexity, d_K, d_ridge, _sup_slope(complexity, tau, sup))
 
 
 def _block(K: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
@@ -304,16 +326,8 @@ def value_and_gradient(
     >>> X, y = load_iris(return_X_y=True)
     >>> value, gradient = value_and_gradient("leave-one-out", Gaussian(), X, y, ridge=0.01)
     >>> round(value, 3), sorted(gradient)
-    (0.087, ['kernel.lengthscale', 'ridge'])
+    (0.069, ['kernel.lengthscale', 'ridge'])
     """
-    if name not in NAMES:
-        raise ValueError(f"The 'name' parameter must be one of {list(NAMES)}. Got {name!r} instead.")
-    kernel = copy.deepcopy(kernel)
-    points = kernel.encode(X)
-    kernel.prepare(points)
-    classes, labels = np.unique(np.asarray(y), return_inverse=True)
-    weights = None if sample_weight is None else torch.as_tensor(np.asarray(sample_weight, dtype=np.float64))
-    data = TrainingSet.of(points, one_hot(labels, len(classes)), weights=weights)
     in_paper = name in ("rademacher", "empirical-risk", "held-out")
     objective = Objective(
         name,
@@ -324,6 +338,18 @@ def value_and_gradient(
         epsilon=epsilon,
         folds=int(folds) if np.ndim(folds) == 0 else tuple(int(fold) for fold in folds),
     )
+    kernel = copy.deepcopy(kernel)
+    points = kernel.encode_training(X)
+    weights = torch.from_numpy(_check_sample_weight(sample_weight, points, dtype=np.float64, ensure_non_negative=True))
+    counted = weights > 0  # rows of weight zero are as if they were not there
+    if not isinstance(objective.folds, int):
+        if len(objective.folds) != len(points):
+            raise ValueError(f"'folds' has {len(objective.folds)} fold numbers for {len(points)} rows.")
+        objective = replace(objective, folds=tuple(np.array(objective.folds)[counted.numpy()].tolist()))
+    classes, labels = np.unique(column_or_1d(y), return_inverse=True)
+    check_consistent_length(points, labels)
+    data = TrainingSet.of(points, one_hot(labels, len(classes)), weights=weights).subset(counted)
+    kernel.prepare(data.points, data.weights)
     hyper = Hyperparameters(kernel, ridge)
     evaluation = objective(hyper, data)
     return evaluation.value, plain_gradients(hyper, evaluation.gradients)

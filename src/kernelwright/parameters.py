@@ -21,9 +21,6 @@ class _Constrained:
 
     prefix: str
 
-    def __init__(self, lower: float = 1e-5, upper: float = 1e5) -> None:
-        self.lower, self.upper = lower, upper
-
     def __set_name__(self, owner: type, name: str) -> None:
         self.name, self.raw_name = name, f"{self.prefix}_{name}"
 
@@ -60,15 +57,20 @@ class _Constrained:
 
 
 class Positive(_Constrained):
-    """A positive number or vector, stored as its logarithm; ``lower`` and ``upper`` bound its learning."""
+    """A positive number, or a vector of them, stored as its logarithm; ``lower`` and ``upper`` bound its learning."""
 
     prefix = "log"
 
+    def __init__(self, lower: float = 1e-5, upper: float = 1e5, *, vectors: bool = True) -> None:
+        self.lower, self.upper, self.vectors = lower, upper, vectors
+
     def check(self, module: nn.Module, plain: Tensor) -> None:
-        if not bool((torch.isfinite(plain) & (plain > 0)).all()) or plain.ndim > 1 or plain.numel() == 0:
+        good = bool((torch.isfinite(plain) & (plain > 0)).all()) and plain.numel() > 0
+        if not good or plain.ndim > int(self.vectors):
+            expected = "a positive number" + (" or a vector of them" if self.vectors else "")
             raise ValueError(
-                f"The {self.name!r} parameter of {type(module).__name__} must be a positive number or a vector "
-                f"of them. Got {plain.tolist()!r} instead."
+                f"The {self.name!r} parameter of {type(module).__name__} must be {expected}. "
+                f"Got {plain.tolist()!r} instead."
             )
 
     def constrain(self, raw: Tensor) -> Tensor:
@@ -85,14 +87,19 @@ class Positive(_Constrained):
 
 
 class Simplex(_Constrained):
-    """Nonnegative weights with sum one, stored as logits relative to the first weight."""
+    """Positive weights with sum one, stored as logits relative to the first; ``size`` of them, if it is given."""
 
     prefix = "logit"
 
+    def __init__(self, size: int | None = None) -> None:
+        self.size = size
+
     def check(self, module: nn.Module, plain: Tensor) -> None:
-        if plain.ndim != 1 or bool((plain <= 0).any()) or abs(float(plain.sum()) - 1) > 1e-6:
+        good = plain.ndim == 1 and bool((plain > 0).all()) and abs(float(plain.sum()) - 1) < 1e-6
+        if not good or self.size not in (None, len(plain)):
+            expected = ("" if self.size is None else f"{self.size} ") + "positive weights with sum 1"
             raise ValueError(
-                f"The {self.name!r} parameter of {type(module).__name__} must be positive weights with sum 1. "
+                f"The {self.name!r} parameter of {type(module).__name__} must be {expected}. "
                 f"Got {plain.tolist()!r} instead."
             )
 

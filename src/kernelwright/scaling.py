@@ -25,10 +25,10 @@ class TableViews(TransformerMixin, BaseEstimator):
     --------
     >>> from kernelwright.scaling import TableViews
     >>> TableViews().fit_transform([[1.0], [2.0], [3.0], [400.0]]).round(2)
-    array([[-0.57, -1.34],
-           [-0.56, -0.37],
-           [-0.56,  0.37],
-           [ 1.5 ,  1.34]])
+    array([[-0.57, -1.36],
+           [-0.57, -0.38],
+           [-0.56,  0.38],
+           [ 1.5 ,  1.36]])
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> TableViews:

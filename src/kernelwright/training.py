@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,7 @@ class TrainingResult:
     n_iter: int
     history: list[Step]
     message: str
+    stopped: bool = False  # by the callback or the keyboard, not by itself
 
 
 @dataclass(frozen=True)
@@ -94,13 +96,22 @@ class Adam:
     patience: int | None = None
     generator: torch.Generator | None = None
 
+    def __post_init__(self) -> None:
+        if self.batches not in ("random", "sequential"):
+            raise ValueError(f"Mini-batches must be 'random' or 'sequential'. Got {self.batches!r} instead.")
+
     def run(self, journal: _Journal) -> str:
         """Take the steps."""
         parameters = journal.parameters()
         optimiser = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
         best, since = np.inf, 0
         for _, rows in zip(range(self.max_iter), self._rows(len(journal.data)), strict=False):
-            evaluation = journal.evaluate(rows)
+            try:
+                evaluation = journal.evaluate(rows)
+            except NumericalError as error:
+                if not journal.history:
+                    raise
+                return f"A step led where the matrix cannot be factorised. {error}"
             journal.record(evaluation, whole=rows is None)
             for name, parameter in parameters.items():
                 parameter.grad = evaluation.gradients[name].reshape(parameter.shape).to(parameter.dtype)
@@ -138,6 +149,7 @@ class _Journal:
     history: list[Step] = field(default_factory=list)
     best_value: float = np.inf
     best_state: dict[str, Tensor] = field(default_factory=dict)
+    stopped: bool = False
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
         return {name: p for name, p in self.hyper.named_parameters() if p.requires_grad}
@@ -154,7 +166,11 @@ class _Journal:
         step = Step(evaluation.value, evaluation.loss, evaluation.complexity, plain_values(self.hyper))
         self.history.append(step)
         if self.callback is not None:
-            self.callback(step)
+            try:
+                self.callback(step)
+            except StopIteration:
+                self.stopped = True  # SciPy would keep it to itself
+                raise
 
 
 def train(
@@ -171,18 +187,37 @@ def train(
     and may stop training by raising ``StopIteration``.
     """
     journal = _Journal(objective, hyper, data, callback)
-    try:
-        message = optimizer.run(journal)
-    except StopIteration as stop:
-        message = f"Stopped by the callback. {stop}".strip()
-    except KeyboardInterrupt:
-        if not journal.history:
-            raise
-        message = f"Interrupted after {len(journal.history)} steps; the best hyperparameters so far are kept."
-        warnings.warn(message, UserWarning, stacklevel=2)
+    with stopping(journal.history) as stop:
+        stop.message = optimizer.run(journal)
     if journal.best_state:
         hyper.load_state_dict(journal.best_state)
-    return TrainingResult(journal.best_value, len(journal.history), journal.history, message)
+    return TrainingResult(
+        journal.best_value, len(journal.history), journal.history, stop.message, stop.stopped or journal.stopped
+    )
+
+
+@dataclass
+class Stop:
+    """How a loop ended."""
+
+    message: str = ""
+    stopped: bool = False
+
+
+@contextmanager
+def stopping(history: list[Step]) -> Iterator[Stop]:
+    """Let a callback's ``StopIteration`` or Ctrl-C end a loop that has something to keep."""
+    stop = Stop()
+    try:
+        yield stop
+    except StopIteration as reason:
+        stop.message, stop.stopped = f"Stopped by the callback. {reason}".strip(), True
+    except KeyboardInterrupt:
+        if not history:
+            raise
+        stop.message = f"Interrupted after {len(history)} steps; the best hyperparameters so far are kept."
+        stop.stopped = True
+        warnings.warn(stop.message, UserWarning, stacklevel=4)
 
 
 def _state(hyper: Hyperparameters) -> dict[str, Tensor]:

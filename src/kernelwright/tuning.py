@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 from kernelwright.embedding import TrainingSet, embed
-from kernelwright.errors import CollapseWarning
+from kernelwright.errors import CollapseWarning, NumericalError
 from kernelwright.kernels import Kernel
 from kernelwright.linalg import threads_for
 from kernelwright.objectives import Hyperparameters, Objective
 from kernelwright.parameters import plain_values
 from kernelwright.risk import complexity_multiplier
-from kernelwright.training import LBFGS, Adam, Step, TrainingResult, train
+from kernelwright.training import LBFGS, Adam, Step, TrainingResult, stopping, train
 
 __all__ = ["Choice", "Settings", "choose"]
 
@@ -161,17 +161,26 @@ def _grid(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
     state = copy.deepcopy(kernel.state_dict())
     scales = [name for name in state if name.endswith("log_lengthscale")]
     factors = np.log(2.0) * np.arange(-3, 4) if scales else np.zeros(1)
-    history, best = [], (math.inf, 0.0, 0.01)
-    for factor, ridge in itertools.product(factors, 10.0 ** np.arange(-7.0, 0.5)):
+    history: list[Step] = []
+    best = (math.inf, 0.0, 0.01)
+
+    def move(factor: float) -> None:
         kernel.load_state_dict({name: v + factor if name in scales else v for name, v in state.items()})
-        hyper = Hyperparameters(kernel, ridge)
-        found = objective(hyper, data)
-        history.append(Step(found.value, found.loss, found.complexity, plain_values(hyper)))
-        best = min(best, (found.value, factor, ridge))
-        if settings.callback is not None:
-            settings.callback(history[-1])
+
+    with stopping(history):
+        for factor, ridge in itertools.product(factors, 10.0 ** np.arange(-7.0, 0.5)):
+            move(factor)
+            hyper = Hyperparameters(kernel, ridge)
+            try:
+                found = objective(hyper, data)
+            except NumericalError:  # this point of the grid is none; the others may be
+                continue
+            history.append(Step(found.value, found.loss, found.complexity, plain_values(hyper)))
+            best = min(best, (found.value, factor, ridge))
+            if settings.callback is not None:
+                settings.callback(history[-1])
     value, factor, ridge = best
-    kernel.load_state_dict({name: v + factor if name in scales else v for name, v in state.items()})
+    move(factor)
     return Choice(kernel, ridge, value, history, f"Best of {len(history)} grid points.")
 
 
@@ -187,6 +196,11 @@ def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, gener
     Hyperparameters of this kind need few rows: a sample decides them. What carries over from a sample to all
     rows is the absolute ridge ``n lambda``, not lambda.
     """
+    if settings.batch_size is not None or settings.optimizer == "adam":
+        raise ValueError(
+            "learn='auto' takes its own samples and steps: it has no use for batch_size or optimizer='adam'. "
+            "Choose another way to learn, such as 'rademacher' or 'leave-one-out'."
+        )
     tau = "1/n" if settings.complexity_weight == "auto" else settings.complexity_weight
     objective = Objective("leave-one-out", complexity_weight=tau, loss="brier", shrinkage=1.0)
     fine = data.sample(FINE_ROWS, generator)
@@ -204,9 +218,11 @@ def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, gener
         history.extend(result.history)
         return result
 
+    result = None
     if not settings.warm:
         kernel.tie()
-        stage(coarse, COARSE_STEPS)
+        result = stage(coarse, COARSE_STEPS)
         kernel.prepare(fine.points, fine.weights)
-    result = stage(fine, FINE_STEPS)
+    if result is None or not result.stopped:
+        result = stage(fine, FINE_STEPS)
     return Choice(kernel, float(hyper.ridge.detach()), result.value, history, result.message)

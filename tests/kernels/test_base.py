@@ -79,7 +79,7 @@ def test_adding_zero_changes_nothing_on_either_side():
 
 @pytest.mark.parametrize("make", [lambda: a() + -1.0, lambda: -1.0 + a()])
 def test_a_negative_constant_is_refused(make):
-    with pytest.raises(ValueError, match=r"The 'value' parameter of Constant must be a positive number .* Got -1\.0"):
+    with pytest.raises(ValueError, match=r"The 'value' parameter of Constant must be a positive number.* Got -1\.0"):
         make()
 
 

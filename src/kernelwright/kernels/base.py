@@ -69,7 +69,7 @@ class Kernel(nn.Module):
                 f"{type(self).__name__} has no known upper bound on k(x, x). Pass the points over which the "
                 "largest value is to be taken: kernel.sup_diag(X)."
             )
-        return self._diag(self.encode(X)).max()
+        return self._diag(self.encode(X)).max()  # tensors are points already and are not encoded again
 
     @property
     def bounded(self) -> bool:
@@ -82,12 +82,21 @@ class Kernel(nn.Module):
         return all(child.takes_vectors for child in self.children() if isinstance(child, Kernel))
 
     def encode(self, X: Any) -> Tensor:
-        """Turn what a user passes as points into a tensor with a row for each point."""
-        return as_matrix(X)
+        """Turn what a user passes as points into a tensor with a row for each point; tensors are points already.
+
+        In a combination of kernels the first that does not take vectors decides.
+        """
+        special = self._special_part()
+        return as_matrix(X) if special is None else special.encode(X)
 
     def encode_training(self, X: Any) -> Tensor:
         """The same for training points, where a kernel treats them in another way."""
-        return self.encode(X)
+        special = self._special_part()
+        return self.encode(X) if special is None else special.encode_training(X)
+
+    def _special_part(self) -> Kernel | None:
+        parts = (part for part in self.children() if isinstance(part, Kernel) and not part.takes_vectors)
+        return next(parts, None)
 
     def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
         """Settle what depends on the data before learning: the number of length scales, "median" starts."""
@@ -141,18 +150,19 @@ class Kernel(nn.Module):
         return self._through_border(super().__call__, X, Z)
 
     def _through_border(self, function: Callable[..., Tensor], *inputs: Any) -> Any:
+        points = [x if x is None else self.encode(x) for x in inputs]
         if any(torch.is_tensor(x) for x in inputs):
-            return function(*inputs)
+            return function(*points)
         with torch.no_grad():
-            return function(*(x if x is None else self.encode(x) for x in inputs)).numpy()
+            return function(*points).numpy()
 
     # composition ---------------------------------------------------------------------------------------
 
     def __add__(self, other: Kernel | float) -> Kernel:
-        return Sum(self, _lift(other))
+        return self if _is_zero(other) else Sum(self, _lift(other))
 
     def __radd__(self, other: Kernel | float) -> Kernel:
-        return self if isinstance(other, (int, float)) and other == 0 else Sum(_lift(other), self)
+        return self if _is_zero(other) else Sum(_lift(other), self)
 
     def __mul__(self, other: Kernel | float) -> Kernel:
         return Product(self, other) if isinstance(other, Kernel) else Scaled(self, other)
@@ -227,6 +237,11 @@ def _tidy(value: np.ndarray) -> float | np.ndarray:
     return float(digits) if digits.ndim == 0 else digits
 
 
+def _is_zero(value: Kernel | float) -> bool:
+    """Whether a summand may be left out: ``sum([...])`` starts from the number zero."""
+    return isinstance(value, (int, float)) and value == 0
+
+
 def _lift(value: Kernel | float) -> Kernel:
     """A number among kernels is the constant kernel."""
     return value if isinstance(value, Kernel) else Constant(value)
@@ -239,7 +254,7 @@ def _prefixed(prefix: str, gradients: Gradients) -> Gradients:
 class Constant(Kernel):
     """``k(x, z) = value``."""
 
-    value = Positive()
+    value = Positive(vectors=False)
 
     def __init__(self, value: float = 1.0) -> None:
         super().__init__()
@@ -248,10 +263,10 @@ class Constant(Kernel):
     bounded = True  # type: ignore[assignment]
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
-        return self.value.expand(len(X), len(X if Z is None else Z))
+        return self.value.expand(len(X), len(X if Z is None else Z)).clone()
 
     def _diag(self, X: Tensor) -> Tensor:
-        return self.value.expand(len(X))
+        return self.value.expand(len(X)).clone()
 
     def sup_diag(self, X: Any = None) -> Tensor:
         return self.value
@@ -270,10 +285,6 @@ class _Pair(Kernel):
     @property
     def bounded(self) -> bool:
         return self.left.bounded and self.right.bounded
-
-    def encode(self, X: Any) -> Tensor:
-        # A constant takes any points, so the other side decides what points are.
-        return (self.right if isinstance(self.left, Constant) else self.left).encode(X)
 
 
 class Sum(_Pair):
@@ -323,7 +334,7 @@ class Product(_Pair):
 class Scaled(Kernel):
     """``k(x, z) = factor * kernel(x, z)``."""
 
-    factor = Positive()
+    factor = Positive(vectors=False)
     log_factor: nn.Parameter
 
     def __init__(self, kernel: Kernel, factor: float = 1.0) -> None:
@@ -333,9 +344,6 @@ class Scaled(Kernel):
     @property
     def bounded(self) -> bool:
         return self.kernel.bounded
-
-    def encode(self, X: Any) -> Tensor:
-        return self.kernel.encode(X)
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         return self.factor * self.kernel.forward(X, Z)
@@ -368,6 +376,11 @@ class ConvexSum(Kernel):
 
     def __init__(self, kernels: list[Kernel], weights: Any = None) -> None:
         super().__init__()
+        if len(kernels) == 0 or (np.ndim(weights) == 1 and len(weights) != len(kernels)):
+            raise ValueError(
+                f"ConvexSum needs at least one kernel, and a weight for each if weights are given. Got {len(kernels)} "
+                f"kernels and weights {weights!r}."
+            )
         self.kernels = kernels
         self.weights = np.full(len(kernels), 1 / len(kernels)) if weights is None else weights
 
@@ -387,9 +400,6 @@ class ConvexSum(Kernel):
     @property
     def bounded(self) -> bool:
         return all(kernel.bounded for kernel in self.kernels)
-
-    def encode(self, X: Any) -> Tensor:
-        return self.kernels[0].encode(X)
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         return sum(w * kernel.forward(X, Z) for w, kernel in zip(self.weights, self.kernels, strict=True))

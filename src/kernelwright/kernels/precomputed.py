@@ -47,6 +47,8 @@ class Precomputed(Kernel):
         return torch.column_stack([torch.arange(len(K), dtype=K.dtype), K])
 
     def encode(self, X: Any) -> Tensor:
+        if torch.is_tensor(X):
+            return X
         K = as_matrix(X)
         return torch.column_stack([torch.full((len(K),), -1.0, dtype=K.dtype), K])
 

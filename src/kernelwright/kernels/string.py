@@ -10,8 +10,18 @@ from scipy import sparse
 from torch import Tensor
 
 from kernelwright.kernels.base import Kernel
+from kernelwright.kernels.vector import whole_number
 
 __all__ = ["Spectrum"]
+
+
+def _as_numbers(windows: np.ndarray) -> np.ndarray:
+    """Substrings (rows of code points) as single whole numbers, which sort much faster, where 64 bits are enough."""
+    letters, digits = np.unique(windows, return_inverse=True)
+    base, k = max(len(letters), 2), windows.shape[1]
+    if k * np.log2(base) >= 62:
+        return windows
+    return digits.reshape(windows.shape) @ (base ** np.arange(k, dtype=np.int64))
 
 
 class Spectrum(Kernel):
@@ -39,9 +49,16 @@ class Spectrum(Kernel):
 
     def __init__(self, k: int = 3, normalize: bool = True) -> None:
         super().__init__()
-        if k != int(k) or k < 1:
-            raise ValueError(f"The 'k' parameter of Spectrum must be a whole number of at least 1. Got {k!r} instead.")
-        self.k, self.normalize = int(k), normalize
+        self.k, self.normalize = k, normalize
+
+    @property
+    def k(self) -> int:
+        """Length of the substrings."""
+        return self._k
+
+    @k.setter
+    def k(self, value: int) -> None:
+        self._k = whole_number(value, "k", self)
 
     takes_vectors = False  # type: ignore[assignment]
 
@@ -91,7 +108,7 @@ class Spectrum(Kernel):
             whole = (unfolded >= 0).all(2)
             windows.append(unfolded[whole].numpy())
             owners.append(whole.nonzero()[:, 0].numpy())
-        _, column = np.unique(np.concatenate(windows), axis=0, return_inverse=True)
+        _, column = np.unique(_as_numbers(np.concatenate(windows)), axis=0, return_inverse=True)
         n_columns = int(column.max()) + 1 if len(column) else 1
         pieces = np.split(column.reshape(-1), np.cumsum([len(w) for w in windows])[:-1])
         return [

@@ -28,9 +28,9 @@ class Tabular(Kernel):
     """
 
     lengthscale = LengthScale(1e-4, 1e6)
-    smooth = Positive(1e-3, 1e5)
-    rank_scale = Positive(0.018, 55.0)
-    weights = Simplex()
+    smooth = Positive(1e-3, 1e5, vectors=False)
+    rank_scale = Positive(0.018, 55.0, vectors=False)
+    weights = Simplex(3)
     log_lengthscale: nn.Parameter
     log_rank_scale: nn.Parameter
     logit_weights: nn.Parameter
@@ -48,7 +48,12 @@ class Tabular(Kernel):
         self.weights = torch.softmax(start, 0) if weights is None else weights
 
     def _views(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        half = X.shape[1] // 2
+        half, odd = divmod(X.shape[1], 2)
+        scale = self.log_lengthscale
+        if odd:
+            raise ValueError(f"Tabular expects two views [z | q] of every feature. Got {X.shape[1]} columns.")
+        if scale.ndim and len(scale) != half:
+            raise ValueError(f"Tabular has {len(scale)} length scales, but the points have {half} features.")
         return X[:, :half], X[:, half:]
 
     def _parts(self, X: Tensor, Z: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:

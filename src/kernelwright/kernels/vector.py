@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from kernelwright.distances import (
+    euclidean,
     l1,
     l1_weighted_sums,
     median_distance,
@@ -22,6 +23,16 @@ __all__ = ["Gaussian", "KroneckerDelta", "Laplace", "Linear", "Matern", "Polynom
 MEDIAN_POINTS = 1000  # enough points for a median distance
 
 
+def whole_number(value: Any, name: str, owner: Any) -> int:
+    """A parameter that must be a whole number of at least 1."""
+    if value != int(value) or value < 1:
+        raise ValueError(
+            f"The {name!r} parameter of {type(owner).__name__} must be a whole number of at least 1. "
+            f"Got {value!r} instead."
+        )
+    return int(value)
+
+
 def spread_rows(n_rows: int) -> Tensor:
     """Enough row numbers for a median distance, evenly spread: rows may be sorted."""
     return torch.linspace(0, n_rows - 1, min(n_rows, MEDIAN_POINTS), dtype=torch.float64).long()
@@ -31,13 +42,16 @@ class LengthScale(Positive):
     """A positive number, a vector of them, or "median": the median distance between the training points."""
 
     def __set__(self, module: nn.Module, value: Any) -> None:
-        module.median = isinstance(value, str)  # type: ignore[assignment]
         if isinstance(value, str) and value != "median":
             raise ValueError(
                 f"The {self.name!r} parameter of {type(module).__name__} must be a positive number, a vector of "
                 f"them or 'median'. Got {value!r} instead."
             )
-        super().__set__(module, 1.0 if module.median else value)
+        median = isinstance(value, str)
+        super().__set__(module, 1.0 if median else value)
+        module.median = median  # type: ignore[assignment]
+        if module.get_parameter(self.raw_name).ndim == 1:
+            module.ard = True  # type: ignore[assignment]
 
 
 class _Stationary(Kernel):
@@ -50,8 +64,8 @@ class _Stationary(Kernel):
 
     def __init__(self, lengthscale: Any = 1.0, ard: bool = False) -> None:
         super().__init__()
+        self.ard = ard
         self.lengthscale = lengthscale
-        self.ard = ard or self.log_lengthscale.ndim == 1
 
     def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         """The kernel matrix of points that have been divided by the length scales."""
@@ -62,8 +76,16 @@ class _Stationary(Kernel):
         return squared_euclidean(X).sqrt()
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        self._check_features(X)
         scale = self.lengthscale
         return self.of_scaled(X / scale, None if Z is None else Z / scale)
+
+    def _check_features(self, X: Tensor) -> None:
+        scale = self.log_lengthscale
+        if scale.ndim and len(scale) != X.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} has {len(scale)} length scales, but the points have {X.shape[1]} features."
+            )
 
     def lengthscale_gradient(self, sums: Tensor) -> Gradients:
         """One gradient a feature -> the gradient of the length scale, if it is learned."""
@@ -86,13 +108,9 @@ class _Stationary(Kernel):
         if self.median:
             some = spread_rows(len(X))
             self.lengthscale = median_distance(self.distance(X[some]), None if weights is None else weights[some])
-        scale, n_features = self.lengthscale.detach(), X.shape[1]
-        if self.ard and scale.ndim == 0:
-            self.lengthscale = scale.expand(n_features)
-        elif scale.ndim and len(scale) != n_features:
-            raise ValueError(
-                f"{type(self).__name__} has {len(scale)} length scales, but the points have {n_features} features."
-            )
+        if self.ard and self.log_lengthscale.ndim == 0:
+            self.lengthscale = self.lengthscale.detach().expand(X.shape[1])
+        self._check_features(X)
 
     def penalty(self) -> Tensor:
         """Half the squared spread of the log length scales."""
@@ -117,13 +135,17 @@ class _Euclidean(_Stationary):
         """Gradients in parameters of the profile itself, where it has any."""
         return {}
 
+    def squared_distance(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        """Squared distances between scaled points."""
+        return squared_euclidean(X, Z)
+
     def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
-        return self.profile(squared_euclidean(X, Z))
+        return self.profile(self.squared_distance(X, Z))
 
     def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
         with torch.no_grad():
             scaled = X / self.lengthscale
-            D = squared_euclidean(scaled)
+            D = self.squared_distance(scaled)
             K = self.profile(D)
 
         def pullback(dK: Tensor) -> Gradients:
@@ -193,9 +215,21 @@ class Matern(_Euclidean):
 
     def __init__(self, lengthscale: Any = 1.0, ard: bool = False, nu: float = 1.5) -> None:
         super().__init__(lengthscale, ard)
-        if nu not in (0.5, 1.5, 2.5):
-            raise ValueError(f"The 'nu' parameter of Matern must be 0.5, 1.5 or 2.5. Got {nu!r} instead.")
         self.nu = nu
+
+    @property
+    def nu(self) -> float:
+        """Smoothness."""
+        return self._nu
+
+    @nu.setter
+    def nu(self, value: float) -> None:
+        if value not in (0.5, 1.5, 2.5):
+            raise ValueError(f"The 'nu' parameter of Matern must be 0.5, 1.5 or 2.5. Got {value!r} instead.")
+        self._nu = float(value)
+
+    def squared_distance(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        return euclidean(X, Z).square()  # its root is taken: the errors of a product would show near zero
 
     def _root(self, D: Tensor) -> Tensor:
         return (2.0 * self.nu * D).clamp(min=1e-30).sqrt()  # the clamp keeps the derivative finite at zero
@@ -218,7 +252,7 @@ class Matern(_Euclidean):
 class RationalQuadratic(_Euclidean):
     """``k(x, z) = (1 + |(x - z) / lengthscale|^2 / (2 mixture))^(-mixture)``, a mixture of Gaussian widths."""
 
-    mixture = Positive(1e-2, 1e3)
+    mixture = Positive(1e-2, 1e3, vectors=False)
     log_mixture: nn.Parameter
 
     def __init__(self, lengthscale: Any = 1.0, ard: bool = False, mixture: float = 1.0) -> None:
@@ -252,16 +286,21 @@ class Linear(Kernel):
 class Polynomial(Kernel):
     """``k(x, z) = (x . z / lengthscale^2 + offset)^degree``, unbounded: ``sup_diag`` is empirical."""
 
-    lengthscale = Positive()
-    offset = Positive()
+    lengthscale = Positive(vectors=False)
+    offset = Positive(vectors=False)
 
     def __init__(self, degree: int = 2, lengthscale: float = 1.0, offset: float = 1.0) -> None:
         super().__init__()
-        if degree != int(degree) or degree < 1:
-            raise ValueError(
-                f"The 'degree' parameter of Polynomial must be a whole number of at least 1. Got {degree!r} instead."
-            )
-        self.degree, self.lengthscale, self.offset = int(degree), lengthscale, offset
+        self.degree, self.lengthscale, self.offset = degree, lengthscale, offset
+
+    @property
+    def degree(self) -> int:
+        """A whole number."""
+        return self._degree
+
+    @degree.setter
+    def degree(self, value: int) -> None:
+        self._degree = whole_number(value, "degree", self)
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         return (X @ (X if Z is None else Z).T / self.lengthscale**2 + self.offset) ** self.degree
