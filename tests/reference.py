@@ -70,7 +70,9 @@ def tabular(lengthscale: Any, smooth: float, rank_scale: float, weights: Sequenc
     def pair(x: np.ndarray, z: np.ndarray) -> float:
         half = len(x) // 2
         steps = laplace(lengthscale)(x[:half], z[:half])
-        blob = gaussian(smooth)(x[:half], z[:half])
+        scales = np.array(_each(lengthscale, x[:half]))
+        relevance = scales / math.prod(scales) ** (1 / half)
+        blob = gaussian(smooth * np.sqrt(relevance))(x[:half], z[:half])
         ranks = laplace(np.asarray(lengthscale) * rank_scale)(x[half:], z[half:])
         return weights[0] * steps + weights[1] * blob + weights[2] * ranks
 

@@ -15,7 +15,7 @@ POINTS = torch.from_numpy(X)
     ("weights", "kernel", "columns"),
     [
         ([1 - 2e-9, 1e-9, 1e-9], Laplace([0.5, 2.0]), slice(0, 2)),
-        ([1e-9, 1 - 2e-9, 1e-9], Gaussian(1.3), slice(0, 2)),
+        ([1e-9, 1 - 2e-9, 1e-9], Gaussian([1.3 / 2**0.5, 1.3 * 2**0.5]), slice(0, 2)),
         ([1e-9, 1e-9, 1 - 2e-9], Laplace([0.5 * 0.8, 2.0 * 0.8]), slice(2, 4)),
     ],
     ids=["steps", "smooth", "ranks"],

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kernelwright.distances import l1, l1_weighted_sums, median_distance, squared_euclidean
+from kernelwright.distances import l1, l1_weighted_sums, median_distance, squared_euclidean, squared_weighted_sums
 from kernelwright.kernels.base import Gradients, Kernel, Pullback, simplex_gradient
 from kernelwright.kernels.vector import LengthScale, spread_rows
 from kernelwright.parameters import Positive, Simplex
@@ -19,12 +19,14 @@ class Tabular(Kernel):
     """A learned sum of three kernels on two views of a table.
 
     A point is ``[z | q]``: the same features squashed (z) and as normal ranks (q); see
-    :class:`kernelwright.scaling.TableViews`. With ``|.|_l`` the L1 norm of the features divided by ``lengthscale``::
+    :class:`kernelwright.scaling.TableViews`. With l the ``lengthscale`` of each feature and m its geometric mean::
 
-        k = w_0 exp(-|z - z'|_l) + w_1 exp(-|z - z'|^2 / (2 smooth^2)) + w_2 exp(-|q - q'|_l / rank_scale)
+        k = w_0 exp(-sum_d |z_d - z'_d| / l_d)
+          + w_1 exp(-sum_d (z_d - z'_d)^2 / (2 smooth^2 l_d / m))
+          + w_2 exp(-sum_d |q_d - q'_d| / (l_d rank_scale))
 
-    The first part follows steps and single features, the second smooth and rotated structure, the third is
-    blind to the spacing of a feature. ``k(x, x) = 1``.
+    The first part follows steps and single features, the second smooth and rotated structure (it takes over half of
+    what is learned about relevance, on a log scale), the third is blind to the spacing of a feature. ``k(x, x) = 1``.
     """
 
     lengthscale = LengthScale(1e-4, 1e6)
@@ -56,40 +58,44 @@ class Tabular(Kernel):
             raise ValueError(f"Tabular has {len(scale)} length scales, but the points have {half} features.")
         return X[:, :half], X[:, half:]
 
-    def _parts(self, X: Tensor, Z: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The three kernels, and half the squared distance that the second is a function of."""
+    def _smooth_scale(self) -> Tensor:
+        return self.smooth * (0.5 * (self.log_lengthscale - self.log_lengthscale.mean())).exp()
+
+    def _parts(self, X: Tensor, Z: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """The three kernels."""
         z, q = self._views(X)
         z_other, q_other = (None, None) if Z is None else self._views(Z)
 
         def over(view: Tensor | None, scale: Tensor) -> Tensor | None:
             return None if view is None else view / scale
 
-        near, far, ranks = self.lengthscale, self.smooth, self.lengthscale * self.rank_scale
-        D = squared_euclidean(z / far, over(z_other, far)).mul_(0.5)
-        steps = torch.exp(-l1(z / near, over(z_other, near)))
-        ranked = torch.exp(-l1(q / ranks, over(q_other, ranks)))
-        return steps, torch.exp(-D), ranked, D
+        near, far, ranks = self.lengthscale, self._smooth_scale(), self.lengthscale * self.rank_scale
+        smooth = squared_euclidean(z / far, over(z_other, far)).mul_(-0.5).exp_()
+        steps = (-l1(z / near, over(z_other, near))).exp_()
+        ranked = (-l1(q / ranks, over(q_other, ranks))).exp_()
+        return steps, smooth, ranked
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
-        steps, smooth, ranks, _ = self._parts(X, Z)
+        steps, smooth, ranks = self._parts(X, Z)
         w = self.weights
         return w[0] * steps + w[1] * smooth + w[2] * ranks
 
     def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
         with torch.no_grad():
-            steps, smooth, ranks, D = self._parts(X, None)
+            steps, smooth, ranks = self._parts(X, None)
             w, scale = self.weights, self.lengthscale
             z, q = self._views(X)
-            z, q = z / scale, q / (scale * self.rank_scale)
+            smooth_z, z, q = z / self._smooth_scale(), z / scale, q / (scale * self.rank_scale)
 
         def pullback(dK: Tensor) -> Gradients:
             step_sums, step_total = l1_weighted_sums(z, dK, steps)
             rank_sums, rank_total = l1_weighted_sums(q, dK, ranks)
             N = dK.mul_(smooth)
-            in_scales = w[0] * step_sums + w[2] * rank_sums
+            smooth_sums = w[1] * squared_weighted_sums(smooth_z, N)
+            in_scales = w[0] * step_sums + w[2] * rank_sums + 0.5 * (smooth_sums - smooth_sums.mean())
             gradients = {
                 "log_lengthscale": in_scales if self.log_lengthscale.ndim else in_scales.sum(),
-                "log_smooth": 2.0 * w[1] * torch.vdot(N.view(-1), D.view(-1)),
+                "log_smooth": smooth_sums.sum(),
                 "log_rank_scale": w[2] * rank_sums.sum(),
                 "logit_weights": simplex_gradient(w, torch.stack([step_total, N.sum(), rank_total])),
             }

@@ -190,7 +190,7 @@ class Laplace(_Stationary):
     """
 
     def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
-        return torch.exp(-l1(X, Z))
+        return (-l1(X, Z)).exp_()
 
     def distance(self, X: Tensor) -> Tensor:
         return l1(X)
