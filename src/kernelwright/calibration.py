@@ -100,7 +100,7 @@ def fit_map(name: str, outputs: Tensor, targets: Tensor, weights: Tensor) -> Pro
     return PowerMap(*(float(v) for v in np.exp(found.x)))
 
 
-def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 15) -> float:
+def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:
     """Mean gap between confidence and accuracy over equal-width bins of the confidence in the predicted class.
 
     ``labels`` are integers that number the columns of ``probabilities``.
