@@ -76,8 +76,8 @@ class Factor:
         return 2.0 * float(np.log(np.diagonal(self.lower)).sum())
 
 
-def factorise(K: Tensor, noise: Tensor | float = 0.0) -> Factor:
-    """Cholesky factor of ``K + diag(noise)``.
+def factorise(K: Tensor, noise: Tensor | float = 0.0, memory: Tensor | None = None) -> Factor:
+    """Cholesky factor of ``K + diag(noise)``, in ``memory`` if a matrix of that size is given, else in new memory.
 
     A matrix that is not numerically positive definite is repaired by the smallest of a list of multiples of
     the identity that helps, with a :class:`NumericalRepairWarning`; past the list it is refused.
@@ -90,7 +90,7 @@ def factorise(K: Tensor, noise: Tensor | float = 0.0) -> Factor:
             "of your own that divides by zero."
         )
     for jitter in (0.0, *(size * abs(level) for size in JITTERS)):
-        A = K.clone(memory_format=torch.contiguous_format)
+        A = K.clone(memory_format=torch.contiguous_format) if memory is None else memory.copy_(K)
         A.diagonal().add_(noise + jitter)
         # The transpose of a symmetric matrix in C order is itself in Fortran order: LAPACK works in place.
         lower, info = lapack.dpotrf(A.numpy().T, lower=1, clean=1, overwrite_a=1)

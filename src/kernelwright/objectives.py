@@ -91,8 +91,8 @@ class Objective:
         if not 0 < self.epsilon < 1 / math.e:
             raise ValueError(f"The 'epsilon' of an objective must lie between 0 and 1/e. Got {self.epsilon!r} instead.")
 
-    def __call__(self, hyper: Hyperparameters, data: TrainingSet) -> Evaluation:
-        """Value and gradient."""
+    def __call__(self, hyper: Hyperparameters, data: TrainingSet, memory: Tensor | None = None) -> Evaluation:
+        """Value and gradient; ``memory`` is an n x n matrix to work in, which saves asking for one at each step."""
         if self.name in ("held-out", "folds"):
             data = self._in_order_of_folds(data)
         ridge = float(hyper.ridge.detach())
@@ -101,7 +101,7 @@ class Objective:
             sup = hyper.kernel.sup_diag(data.points)
         weight = 0.0 if self.name == "empirical-risk" else self.complexity_weight
         tau = complexity_multiplier(weight, data.total_weight)
-        terms = self._terms(K, data, ridge, tau, float(sup.detach()))
+        terms = self._terms(K, data, ridge, tau, float(sup.detach()), memory)
         gradients = {f"kernel.{name}": g for name, g in pullback(terms.d_kernel).items()}
         gradients["log_ridge"] = torch.tensor(ridge * terms.d_ridge, dtype=torch.float64)
         extra, extra_gradients = self._cheap_terms(hyper, sup, terms.d_sup, data.total_weight)
@@ -110,11 +110,13 @@ class Objective:
         value = terms.loss + tau * terms.complexity + extra
         return Evaluation(value, terms.loss, terms.complexity, gradients)
 
-    def _terms(self, K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float) -> Terms:
+    def _terms(
+        self, K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, memory: Tensor | None
+    ) -> Terms:
         if self.name in ("rademacher", "empirical-risk"):
-            return in_sample(K, data, ridge, tau, sup, self)
+            return in_sample(K, data, ridge, tau, sup, self, memory)
         if self.name == "leave-one-out":
-            return leave_one_out(K, data, ridge, tau, sup, self)
+            return leave_one_out(K, data, ridge, tau, sup, self, memory)
         folds = np.sort(self._folds(data))
         if self.name == "held-out":
             return held_out(K, data, ridge, tau, sup, self, folds)
@@ -158,10 +160,18 @@ def _sup_slope(complexity: float, tau: float, sup: float) -> float:
     return tau * complexity / (2.0 * sup) if sup > 0 else 0.0
 
 
-def in_sample(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective) -> Terms:
+def in_sample(
+    K: Tensor,
+    data: TrainingSet,
+    ridge: float,
+    tau: float,
+    sup: float,
+    how: Objective,
+    memory: Tensor | None = None,
+) -> Terms:
     """Eq. (12): with G = dloss/dP, ``B = A^-1 noise (G + 2cV) - cV`` and ``dq/dA = B V^T``."""
     noise = data.noise(ridge)[:, None]
-    factor = factorise(K, noise[:, 0])
+    factor = factorise(K, noise[:, 0], memory)
     V = factor.solve(data.centred)
     P = data.targets - noise * V
     loss, G = LOSSES[how.loss](P, data.targets, data.weights, how.epsilon)
@@ -173,14 +183,22 @@ def in_sample(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float
     return Terms(loss, complexity, d_K, float(d_noise @ noise[:, 0]) / ridge, _sup_slope(complexity, tau, sup))
 
 
-def leave_one_out(K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective) -> Terms:
+def leave_one_out(
+    K: Tensor,
+    data: TrainingSet,
+    ridge: float,
+    tau: float,
+    sup: float,
+    how: Objective,
+    memory: Tensor | None = None,
+) -> Terms:
     """Leave-one-out outputs ``F = Y - V / b``, b from the diagonal of ``A^-1``.
 
     With G = dloss/dF and ``g_i = sum_k G_ik V_ik / b_i^2``:
     ``dq/dA = A^-1 (G / b) V^T - A^-1 diag(g / w) A^-1``.
     """
     noise = data.noise(ridge)
-    factor = factorise(K, noise)
+    factor = factorise(K, noise, memory)
     inverse = factor.into_inverse()
     V = inverse @ data.centred
     w = data.weights.clamp(min=1.0)

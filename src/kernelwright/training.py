@@ -150,12 +150,16 @@ class _Journal:
     best_value: float = np.inf
     best_state: dict[str, Tensor] = field(default_factory=dict)
     stopped: bool = False
+    memory: Tensor | None = None  # fresh memory at every step costs as much as some of the products
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
         return {name: p for name, p in self.hyper.named_parameters() if p.requires_grad}
 
     def evaluate(self, rows: Tensor | None = None) -> Evaluation:
-        evaluation = self.objective(self.hyper, self.data if rows is None else self.data.subset(rows))
+        data = self.data if rows is None else self.data.subset(rows)
+        if self.memory is None or len(self.memory) != len(data):
+            self.memory = torch.empty(len(data), len(data), dtype=torch.float64)
+        evaluation = self.objective(self.hyper, data, self.memory)
         if rows is None and evaluation.value < self.best_value:
             self.best_value, self.best_state = evaluation.value, _state(self.hyper)
         return evaluation
