@@ -48,6 +48,30 @@ class Hyperparameters(nn.Module):
 
 
 @dataclass(frozen=True)
+class Setting:
+    """The numbers at which an objective is evaluated, besides the kernel matrix."""
+
+    ridge: float
+    tau: float
+    sup: float  # alpha^2 = sup k(x, x)
+    loss: str
+    epsilon: float
+
+    def loss_and_slope(self, outputs: Tensor, data: TrainingSet) -> tuple[float, Tensor]:
+        """The loss of outputs at the rows of ``data``, and its gradient G in the outputs."""
+        return LOSSES[self.loss](outputs, data.targets, data.weights, self.epsilon)
+
+    def complexity_and_slope(self, squared_norm: float) -> tuple[float, float]:
+        """``r = sqrt(sup * t)`` and ``c = tau * dr/dt``, for the squared norm t of an embedding."""
+        r = math.sqrt(self.sup * max(squared_norm, 0.0))
+        return r, self.tau * self.sup / (2.0 * r) if r > 0 else 0.0
+
+    def slope_in_sup(self, complexity: float) -> float:
+        """``tau * dr/dsup``."""
+        return self.tau * complexity / (2.0 * self.sup) if self.sup > 0 else 0.0
+
+
+@dataclass(frozen=True)
 class Terms:
     """Loss and complexity at a kernel matrix, with the gradient of ``loss + tau * complexity``."""
 
@@ -101,7 +125,8 @@ class Objective:
             sup = hyper.kernel.sup_diag(data.points)
         weight = 0.0 if self.name == "empirical-risk" else self.complexity_weight
         tau = complexity_multiplier(weight, data.total_weight)
-        terms = self._terms(K, data, ridge, tau, float(sup.detach()), memory)
+        at = Setting(ridge, tau, float(sup.detach()), self.loss, self.epsilon)
+        terms = self._terms(K, data, at, memory)
         gradients = {f"kernel.{name}": g for name, g in pullback(terms.d_kernel).items()}
         gradients["log_ridge"] = torch.tensor(ridge * terms.d_ridge, dtype=torch.float64)
         extra, extra_gradients = self._cheap_terms(hyper, sup, terms.d_sup, data.total_weight)
@@ -110,17 +135,13 @@ class Objective:
         value = terms.loss + tau * terms.complexity + extra
         return Evaluation(value, terms.loss, terms.complexity, gradients)
 
-    def _terms(
-        self, K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, memory: Tensor | None
-    ) -> Terms:
+    def _terms(self, K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None) -> Terms:
         if self.name in ("rademacher", "empirical-risk"):
-            return in_sample(K, data, ridge, tau, sup, self, memory)
+            return in_sample(K, data, at, memory)
         if self.name == "leave-one-out":
-            return leave_one_out(K, data, ridge, tau, sup, self, memory)
+            return leave_one_out(K, data, at, memory)
         folds = np.sort(self._folds(data))
-        if self.name == "held-out":
-            return held_out(K, data, ridge, tau, sup, self, folds)
-        return fixed_folds(K, data, ridge, tau, sup, self, folds)
+        return held_out(K, data, at, folds) if self.name == "held-out" else fixed_folds(K, data, at, folds)
 
     def _folds(self, data: TrainingSet) -> np.ndarray:
         folds = data.folds(self.folds) if isinstance(self.folds, int) else np.array(self.folds)
@@ -149,69 +170,40 @@ class Objective:
         return float(penalty.detach()), {name: g for name, g in zip(parameters, grads, strict=True) if g is not None}
 
 
-def _norm_slope(squared_norm: float, tau: float, sup: float) -> tuple[float, float]:
-    """``r = sqrt(sup * t)`` and ``c = tau * dr/dt``, for the squared norm t of an embedding."""
-    complexity = math.sqrt(sup * max(squared_norm, 0.0))
-    return complexity, tau * sup / (2.0 * complexity) if complexity > 0 else 0.0
-
-
-def _sup_slope(complexity: float, tau: float, sup: float) -> float:
-    """``tau * dr/dsup``."""
-    return tau * complexity / (2.0 * sup) if sup > 0 else 0.0
-
-
-def in_sample(
-    K: Tensor,
-    data: TrainingSet,
-    ridge: float,
-    tau: float,
-    sup: float,
-    how: Objective,
-    memory: Tensor | None = None,
-) -> Terms:
+def in_sample(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> Terms:
     """Eq. (12): with G = dloss/dP, ``B = A^-1 noise (G + 2cV) - cV`` and ``dq/dA = B V^T``."""
-    noise = data.noise(ridge)[:, None]
+    noise = data.noise(at.ridge)[:, None]
     factor = factorise(K, noise[:, 0], memory)
     V = factor.solve(data.centred)
     P = data.targets - noise * V
-    loss, G = LOSSES[how.loss](P, data.targets, data.weights, how.epsilon)
-    squared_norm = float((V * (P - data.prior)).sum())
-    complexity, c = _norm_slope(squared_norm, tau, sup)
+    loss, G = at.loss_and_slope(P, data)
+    complexity, c = at.complexity_and_slope(float((V * (P - data.prior)).sum()))
     B = factor.solve(noise * (G + 2.0 * c * V)) - c * V
     d_noise = (V * (B - G - c * V)).sum(1)
     d_K = torch.mm(B, V.T, out=factor.into_memory())
-    return Terms(loss, complexity, d_K, float(d_noise @ noise[:, 0]) / ridge, _sup_slope(complexity, tau, sup))
+    return Terms(loss, complexity, d_K, float(d_noise @ noise[:, 0]) / at.ridge, at.slope_in_sup(complexity))
 
 
-def leave_one_out(
-    K: Tensor,
-    data: TrainingSet,
-    ridge: float,
-    tau: float,
-    sup: float,
-    how: Objective,
-    memory: Tensor | None = None,
-) -> Terms:
+def leave_one_out(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> Terms:
     """Leave-one-out outputs ``F = Y - V / b``, b from the diagonal of ``A^-1``.
 
     With G = dloss/dF and ``g_i = sum_k G_ik V_ik / b_i^2``:
     ``dq/dA = A^-1 (G / b) V^T - A^-1 diag(g / w) A^-1``.
     """
-    noise = data.noise(ridge)
+    noise = data.noise(at.ridge)
     factor = factorise(K, noise, memory)
     inverse = factor.into_inverse()
     V = inverse @ data.centred
     w = data.weights.clamp(min=1.0)
     b = leave_one_out_divisor(inverse.diagonal(), data.weights, noise)[:, None]
     F = data.targets - V / b
-    loss, G = LOSSES[how.loss](F, data.targets, data.weights, how.epsilon)
+    loss, G = at.loss_and_slope(F, data)
     g = (G * V).sum(1) / b[:, 0] ** 2
-    squared_norm = float((V * (data.centred - noise[:, None] * V)).sum())
-    complexity, c = _norm_slope(squared_norm, tau, sup)
+    complexity, c = at.complexity_and_slope(float((V * (data.centred - noise[:, None] * V)).sum()))
     B = inverse @ (G / b + 2.0 * c * noise[:, None] * V) - c * V
     d_K = _sandwich(inverse, g / w).addmm_(B, V.T)
     d_noise = d_K.diagonal() - c * (V * V).sum(1) - g * (w - 1.0) / (data.weights * noise**2)
-    return Terms(loss, complexity, d_K, float(d_noise @ noise) / ridge, _sup_slope(complexity, tau, sup))
+    return Terms(loss, complexity, d_K, float(d_noise @ noise) / at.ridge, at.slope_in_sup(complexity))
 
 
 def _sandwich(inverse: Tensor, g: Tensor) -> Tensor:
@@ -224,34 +216,21 @@ def _sandwich(inverse: Tensor, g: Tensor) -> Tensor:
     return -(inverse * g) @ inverse
 
 
-def held_out(
-    K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective, folds: np.ndarray
-) -> Terms:
+def held_out(K: Tensor, data: TrainingSet, at: Setting, folds: np.ndarray) -> Terms:
     """Eq. (13): the rows of fold 0 make the embedding and its complexity, the others the loss."""
     train = torch.from_numpy(folds == 0)
     noise = torch.zeros(len(data), dtype=torch.float64)
-    noise[train] = data.subset(train).noise(ridge)  # n in Eq. (13) is the size of the training part
-    return _splits(K, data, noise, [train], ridge, tau, sup, how)
+    noise[train] = data.subset(train).noise(at.ridge)  # n in Eq. (13) is the size of the training part
+    return _splits(K, data, at, noise, [train])
 
 
-def fixed_folds(
-    K: Tensor, data: TrainingSet, ridge: float, tau: float, sup: float, how: Objective, folds: np.ndarray
-) -> Terms:
+def fixed_folds(K: Tensor, data: TrainingSet, at: Setting, folds: np.ndarray) -> Terms:
     """Each fold by the embedding of the others, with the noise the rows have in the embedding of all."""
     trains = [torch.from_numpy(folds != fold) for fold in np.unique(folds)]
-    return _splits(K, data, data.noise(ridge), trains, ridge, tau, sup, how)
+    return _splits(K, data, at, data.noise(at.ridge), trains)
 
 
-def _splits(
-    K: Tensor,
-    data: TrainingSet,
-    noise: Tensor,
-    trains: list[Tensor],
-    ridge: float,
-    tau: float,
-    sup: float,
-    how: Objective,
-) -> Terms:
+def _splits(K: Tensor, data: TrainingSet, at: Setting, noise: Tensor, trains: list[Tensor]) -> Terms:
     """Train on T and test on the rest B, for each T of a list; losses are averaged over all rows tested.
 
     With ``F_B = prior + K_BT V``, G = dloss/dF: ``dq/dK_BT = G V^T``, ``dq/dA_TT = (cA^-1(2 noise V) - A^-1 K_TB G
@@ -267,20 +246,20 @@ def _splits(
         factor = factorise(_block(K, T, T), noise_T[:, 0])
         V = factor.solve(fitting.centred)
         F = data.prior + K_TB.T @ V
-        part, G = LOSSES[how.loss](F, testing.targets, testing.weights, how.epsilon)
+        part, G = at.loss_and_slope(F, testing)
         share = testing.total_weight / tested
-        squared_norm = float((V * (fitting.centred - noise_T * V)).sum())
-        r, c = _norm_slope(squared_norm, tau / len(trains), sup)
+        r, c = at.complexity_and_slope(float((V * (fitting.centred - noise_T * V)).sum()))
+        c /= len(trains)
         S = factor.solve(2.0 * c * noise_T * V - share * (K_TB @ G)) - c * V
         d_noise = (V * (S - c * V)).sum(1)
         loss, complexity = loss + share * part, complexity + r / len(trains)
-        d_ridge += float(d_noise @ noise_T[:, 0]) / ridge
+        d_ridge += float(d_noise @ noise_T[:, 0]) / at.ridge
         u, v = torch.zeros_like(data.targets), torch.zeros_like(data.targets)
         u[T], u[B], v[T] = S, share * G, V
         left.append(u)
         right.append(v)
     d_K = torch.cat(left, 1) @ torch.cat(right, 1).T
-    return Terms(loss, complexity, d_K, d_ridge, _sup_slope(complexity, tau, sup))
+    return Terms(loss, complexity, d_K, d_ridge, at.slope_in_sup(complexity))
 
 
 def _block(K: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
