@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from kernelwright.distances import l1, l1_weighted_sums, median_distance, squared_euclidean, squared_weighted_sums
-from kernelwright.kernels.base import Gradients, Kernel, Pullback, simplex_gradient
-from kernelwright.kernels.vector import LengthScale, spread_rows
+from kernelwright.kernels.base import Gradients, Pullback, simplex_gradient
+from kernelwright.kernels.vector import LengthScale, LengthScaled, spread_rows
 from kernelwright.parameters import Positive, Simplex
 
 __all__ = ["Tabular"]
 
 
-class Tabular(Kernel):
+class Tabular(LengthScaled):
     """A learned sum of three kernels on two views of a table.
 
     A point is ``[z | q]``: the same features squashed (z) and as normal ranks (q); see
@@ -33,11 +33,8 @@ class Tabular(Kernel):
     smooth = Positive(1e-3, 1e5, vectors=False)
     rank_scale = Positive(0.018, 55.0, vectors=False)
     weights = Simplex(3)
-    log_lengthscale: nn.Parameter
     log_rank_scale: nn.Parameter
     logit_weights: nn.Parameter
-    median: bool
-    bounded = True  # type: ignore[assignment]
 
     START = (-1.0, -0.5)  # logits of the second and third weight, also where shrinkage pulls them
 
@@ -103,18 +100,6 @@ class Tabular(Kernel):
 
         return (w[0] * steps).add_(smooth, alpha=float(w[1])).add_(ranks, alpha=float(w[2])), pullback
 
-    def _diag(self, X: Tensor) -> Tensor:
-        return X.new_ones(len(X))
-
-    def sup_diag(self, X: Any = None) -> Tensor:
-        return torch.ones((), dtype=torch.float64)
-
-    def use_median(self) -> None:
-        self.lengthscale = "median"
-
-    def tie(self) -> None:
-        self.lengthscale = self.log_lengthscale.detach().mean().exp()
-
     def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
         z, _ = self._views(X)
         if self.median:
@@ -126,10 +111,6 @@ class Tabular(Kernel):
             self.lengthscale = self.lengthscale.detach().expand(z.shape[1])
 
     def penalty(self) -> Tensor:
-        """Half the squared spread of the log length scales and distance of the mixture from its start."""
-        spread = ((self.log_lengthscale - self.log_lengthscale.mean()) ** 2).sum()
+        """The spread of the length scales, and half the squared distance of the mixture from its start."""
         start = torch.tensor(self.START, dtype=torch.float64)
-        return 0.5 * (spread + ((self.logit_weights - start) ** 2).sum() + self.log_rank_scale**2)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return super().get_params(deep) | ({"lengthscale": "median"} if self.median else {})
+        return super().penalty() + 0.5 * (((self.logit_weights - start) ** 2).sum() + self.log_rank_scale**2)

@@ -54,13 +54,36 @@ class LengthScale(Positive):
             module.ard = True  # type: ignore[assignment]
 
 
-class _Stationary(Kernel):
-    """A kernel of differences between points that are divided by length scales; ``k(x, x) = 1``."""
+class LengthScaled(Kernel):
+    """What kernels of scaled differences share: length scales that can be tied, and ``k(x, x) = 1``."""
 
     lengthscale = LengthScale()
     log_lengthscale: nn.Parameter
     median: bool
     bounded = True  # type: ignore[assignment]
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return X.new_ones(len(X))
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        return torch.ones((), dtype=torch.float64)
+
+    def use_median(self) -> None:
+        self.lengthscale = "median"
+
+    def tie(self) -> None:
+        self.lengthscale = self.log_lengthscale.detach().mean().exp()
+
+    def penalty(self) -> Tensor:
+        """Half the squared spread of the log length scales."""
+        return 0.5 * ((self.log_lengthscale - self.log_lengthscale.mean()) ** 2).sum()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return super().get_params(deep) | ({"lengthscale": "median"} if self.median else {})
+
+
+class _Stationary(LengthScaled):
+    """A kernel of differences between points that are divided by length scales."""
 
     def __init__(self, lengthscale: Any = 1.0, ard: bool = False) -> None:
         super().__init__()
@@ -92,18 +115,6 @@ class _Stationary(Kernel):
         learned = self.log_lengthscale.requires_grad
         return {"log_lengthscale": sums if self.log_lengthscale.ndim else sums.sum()} if learned else {}
 
-    def _diag(self, X: Tensor) -> Tensor:
-        return X.new_ones(len(X))
-
-    def sup_diag(self, X: Any = None) -> Tensor:
-        return torch.ones((), dtype=torch.float64)
-
-    def use_median(self) -> None:
-        self.lengthscale = "median"
-
-    def tie(self) -> None:
-        self.lengthscale = self.log_lengthscale.detach().mean().exp()
-
     def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
         if self.median:
             some = spread_rows(len(X))
@@ -111,13 +122,6 @@ class _Stationary(Kernel):
         if self.ard and self.log_lengthscale.ndim == 0:
             self.lengthscale = self.lengthscale.detach().expand(X.shape[1])
         self._check_features(X)
-
-    def penalty(self) -> Tensor:
-        """Half the squared spread of the log length scales."""
-        return 0.5 * ((self.log_lengthscale - self.log_lengthscale.mean()) ** 2).sum()
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return super().get_params(deep) | ({"lengthscale": "median"} if self.median else {})
 
 
 class _Euclidean(_Stationary):
