@@ -187,7 +187,9 @@ def _grid(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
 # The library's own recipe --------------------------------------------------------------------------------------
 
 COARSE_ROWS, FINE_ROWS = 500, 1000
-COARSE_STEPS, FINE_STEPS = 10, 15
+COARSE_STEPS, FINE_STEPS = 10, 12
+# A change of the objective by less cannot alter predictions that matter.
+STAGE_TOL = 1e-5
 
 
 def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, generator: torch.Generator) -> Choice:
@@ -212,7 +214,7 @@ def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, gener
     def stage(rows: TrainingSet, steps: int) -> TrainingResult:
         hyper.ridge = float(hyper.ridge.detach()) * n / rows.total_weight
         with threads_for(len(rows)):
-            optimizer = LBFGS(settings.max_iter or steps, settings.tol)
+            optimizer = LBFGS(settings.max_iter or steps, max(settings.tol, STAGE_TOL))
             result = train(objective, hyper, rows, optimizer=optimizer, callback=settings.callback)
         hyper.ridge = float(hyper.ridge.detach()) * rows.total_weight / n
         history.extend(result.history)
