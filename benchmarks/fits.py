@@ -91,15 +91,18 @@ def rows(quick: bool) -> list[dict[str, object]]:
             process = context.Process(target=work, args=(method, name, quick, send))
             process.start()
             send.close()
+            values, note = None, ""
             try:
-                values = receive.recv() if receive.poll(MOST_SECONDS) else None
-            except EOFError:  # the method failed: it has said why on standard error
-                values = None
+                if receive.poll(MOST_SECONDS):
+                    values = receive.recv()
+                else:
+                    note = f"not finished in {MOST_SECONDS} s"
+            except EOFError:  # it has said why on standard error
+                note = "failed"
             process.kill()
             process.join()
             columns = ("accuracy %", "log loss", "calibration error", "CPU seconds", "seconds")
             cells = dict(zip(columns, map(float, values) if values else [""] * len(columns), strict=True))
-            note = "" if values is not None else f"not finished in {MOST_SECONDS} s"
             table.append({"data": name, "method": method, **cells, "note": note})
     return table
 
