@@ -197,7 +197,7 @@ def test_the_grid_keeps_the_ratios_of_length_scales():
 
 def test_auto_improves_on_its_start():
     choice = run(Gaussian(5.0, ard=True), learn="auto")
-    objective = Objective("leave-one-out", complexity_weight="1/n", loss="brier", shrinkage=1.0)
+    objective = Objective("leave-one-out", complexity_weight="1/n", loss="calibrated", shrinkage=1.0)
     before = objective(Hyperparameters(Gaussian([5.0, 5.0]), 0.1 / N), data()).value
     after = objective(Hyperparameters(choice.kernel, choice.ridge), data()).value
     assert after < before - 1e-2
@@ -211,6 +211,24 @@ def test_auto_learns_the_default_kernel_of_a_table():
     choice = run(Tabular(), rows, learn="auto")
     assert choice.kernel.lengthscale.shape == (2,)
     assert accuracy(choice, rows) > 0.85
+
+
+def test_auto_may_return_the_mean_of_its_two_stages():
+    rows = data(TableViews().fit_transform(X))
+    single, mean = (run(Tabular(), rows, learn="auto", average=average) for average in (False, True))
+    equal, free = mean.kernel.kernels
+    np.testing.assert_allclose(mean.kernel.weights.detach(), 0.5)
+    assert len(set(equal.lengthscale.detach().tolist())) == 1
+    assert repr(free) == repr(single.kernel)
+    ridges = [float(step.hyperparameters["ridge"]) for step in mean.history if step.stage == mean.history[-1].stage]
+    assert min(ridges) <= mean.ridge <= max(ridges) * 1.5
+
+
+def test_targets_that_are_no_classes_are_learned_by_the_brier_loss_alone():
+    choice = run(Gaussian(5.0, ard=True), learn="auto", loss="brier")
+    objective = Objective("leave-one-out", complexity_weight="1/n", loss="brier", shrinkage=1.0)
+    assert choice.value == pytest.approx(objective(Hyperparameters(choice.kernel, choice.ridge), data()).value)
+    assert all("brier" in step.stage for step in choice.history)
 
 
 def test_auto_frees_the_length_scales_after_the_isotropic_stage():

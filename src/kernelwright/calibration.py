@@ -7,7 +7,9 @@ would ask for infinite confidence.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +18,16 @@ from torch import Tensor
 
 from kernelwright.embedding import clip_normalise
 
-__all__ = ["ClipMap", "PowerMap", "ProbabilityMap", "SoftmaxMap", "expected_calibration_error", "fit_map"]
+__all__ = [
+    "ClipMap",
+    "PowerMap",
+    "ProbabilityMap",
+    "SoftmaxMap",
+    "calibrated_log_loss",
+    "expected_calibration_error",
+    "fit_map",
+    "fit_shifted_power",
+]
 
 
 class ProbabilityMap:
@@ -57,14 +68,13 @@ class PowerMap(ProbabilityMap):
     softness: float
 
     def log(self, outputs: Tensor) -> Tensor:  # noqa: D102
-        return torch.log_softmax(self.sharpness * _log_positive_part(outputs, self.softness)[0], 1)
+        return torch.log_softmax(self.sharpness * self.log_positive_part(outputs)[0], 1)
 
-
-def _log_positive_part(F: Tensor, softness: float) -> tuple[Tensor, Tensor]:
-    """``log h(F)`` and its derivative in log softness, without cancellation where F is negative."""
-    root = torch.hypot(F, torch.full_like(F, 2.0 * softness))
-    h = torch.where(F > 0, 0.5 * (F + root), 2.0 * softness**2 / (root - F))
-    return h.log(), 2.0 * softness**2 / (root * h)
+    def log_positive_part(self, F: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """``log h(F)``, its derivatives in F and in log softness, without cancellation where F is negative."""
+        root = torch.hypot(F, torch.full_like(F, 2.0 * self.softness))
+        h = torch.where(F > 0, 0.5 * (F + root), 2.0 * self.softness**2 / (root - F))
+        return h.log(), 1.0 / root, 2.0 * self.softness**2 / (root * h)
 
 
 def fit_map(name: str, outputs: Tensor, targets: Tensor, weights: Tensor) -> ProbabilityMap:
@@ -73,31 +83,91 @@ def fit_map(name: str, outputs: Tensor, targets: Tensor, weights: Tensor) -> Pro
         raise ValueError(f"A probability map must be 'power', 'softmax' or 'clip'. Got {name!r} instead.")
     if name == "clip":
         return ClipMap()
-    n, m = float(weights.sum()), targets.shape[1]
-    smoothed = (1.0 - 1.0 / (n + 1.0)) * targets + 1.0 / ((n + 1.0) * m)
-    share = (weights / weights.sum())[:, None]
-
-    def cross_entropy(logits: Tensor) -> tuple[float, Tensor]:
-        log_p = torch.log_softmax(logits, 1)
-        return -float((share * smoothed * log_p).sum()), share * (log_p.exp() - smoothed)
-
-    def power(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        sharpness, softness = np.exp(theta)
-        log_h, d_softness = _log_positive_part(outputs, softness)
-        value, slope = cross_entropy(sharpness * log_h)
-        return value, sharpness * np.array([float((slope * log_h).sum()), float((slope * d_softness).sum())])
+    if name == "power":
+        return _fit_power(outputs, targets, weights, POWER_BOUNDS)[0]
+    cross_entropy = _smoothed_cross_entropy(targets, weights)
 
     def softmax(theta: np.ndarray) -> tuple[float, np.ndarray]:
         sharpness = float(np.exp(theta[0]))
         value, slope = cross_entropy(sharpness * outputs)
         return value, np.array([sharpness * float((slope * outputs).sum())])
 
-    if name == "softmax":
-        found = minimize(softmax, np.log([5.0]), jac=True, method="L-BFGS-B", bounds=[(-5.0, 7.0)])
-        return SoftmaxMap(float(np.exp(found.x[0])))
-    start, bounds = np.log([1.5, 0.05]), [(-3.0, 4.0), (-9.0, 1.0)]
-    found = minimize(power, start, jac=True, method="L-BFGS-B", bounds=bounds)
-    return PowerMap(*(float(v) for v in np.exp(found.x)))
+    found = minimize(softmax, np.log([5.0]), jac=True, method="L-BFGS-B", bounds=[(-5.0, 7.0)])
+    return SoftmaxMap(float(np.exp(found.x[0])))
+
+
+# Of log sharpness, log softness and the shifts: what suits most tables, how many rows that counts for, and limits.
+POWER_USUAL, POWER_PULL, POWER_BOUNDS = (1.1, -2.4, 0.0), (1.0, 1.0, 200.0), ((-3.0, 4.0), (-9.0, 1.0), (0.0, 0.0))
+SHIFTED_BOUNDS = (*POWER_BOUNDS[:2], (-0.5, 0.5))
+# While a kernel is learned, a map that could be as steep as it likes would reward outputs that fit by luck.
+LEARNING_BOUNDS = ((-1.0, 2.0), (-1.6, 1.0), (0.0, 0.0))
+
+
+def fit_shifted_power(outputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[PowerMap, Tensor]:
+    """A power map for outputs to which a shift of each class is added, and the shifts (of sum zero).
+
+    Ridge regression draws all classes alike towards their frequencies; where one of them is wider spread than
+    another, the border between them is off, which a shift can mend.
+    """
+    probability_map, shift, _ = _fit_power(outputs, targets, weights, SHIFTED_BOUNDS)
+    return probability_map, shift
+
+
+def calibrated_log_loss(
+    outputs: Tensor, targets: Tensor, weights: Tensor, epsilon: float = 0.0
+) -> tuple[float, Tensor]:
+    """Cross entropy of the probabilities that a power map fitted to these very outputs makes of them.
+
+    Also its gradient in the outputs. The map is optimal, so its own numbers count as constants there (the envelope
+    theorem). ``epsilon`` is not used.
+    """
+    probability_map, _, value = _fit_power(outputs, targets, weights, LEARNING_BOUNDS)
+    log_h, d_outputs, _ = probability_map.log_positive_part(outputs)
+    _, slope = _smoothed_cross_entropy(targets, weights)(probability_map.sharpness * log_h)
+    return value, slope.mul_(probability_map.sharpness).mul_(d_outputs)
+
+
+def _fit_power(
+    outputs: Tensor, targets: Tensor, weights: Tensor, bounds: tuple[tuple[float, float], ...]
+) -> tuple[PowerMap, Tensor, float]:
+    """The power map and the shifts of least penalised loss, and that loss."""
+    n = float(weights.sum())
+    cross_entropy = _smoothed_cross_entropy(targets, weights)
+
+    def for_all(of_three: tuple[Any, ...]) -> np.ndarray:
+        return np.array([*of_three[:2], *[of_three[2]] * targets.shape[1]])
+
+    def parts(theta: np.ndarray) -> tuple[PowerMap, Tensor]:
+        return PowerMap(*map(float, np.exp(theta[:2]))), torch.from_numpy(theta[2:] - theta[2:].mean())
+
+    usual, pull, limits = for_all(POWER_USUAL), for_all(POWER_PULL), for_all(bounds)
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        probability_map, shift = parts(theta)
+        log_h, d_outputs, d_softness = probability_map.log_positive_part(outputs + shift)
+        value, slope = cross_entropy(probability_map.sharpness * log_h)
+        slope *= probability_map.sharpness
+        in_shift = (slope * d_outputs).sum(0)
+        in_theta = [float((slope * log_h).sum()), float((slope * d_softness).sum()), *(in_shift - in_shift.mean())]
+        away = theta - usual
+        return value + 0.5 * float(pull @ away**2) / n, np.array(in_theta) + pull * away / n
+
+    start = np.clip(usual, *limits.T)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options={"ftol": 1e-11, "gtol": 1e-7})
+    return *parts(found.x), float(found.fun)
+
+
+def _smoothed_cross_entropy(targets: Tensor, weights: Tensor) -> Callable[[Tensor], tuple[float, Tensor]]:
+    """Logits -> cross entropy and its slope, against targets to which one row of all classes has been added."""
+    n, m = float(weights.sum()), targets.shape[1]
+    smoothed = (1.0 - 1.0 / (n + 1.0)) * targets + 1.0 / ((n + 1.0) * m)
+    share = (weights / weights.sum())[:, None]
+
+    def value_and_slope(logits: Tensor) -> tuple[float, Tensor]:
+        log_p = torch.log_softmax(logits, 1)
+        return -float((share * smoothed * log_p).sum()), share * (log_p.exp() - smoothed)
+
+    return value_and_slope
 
 
 def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:

@@ -26,7 +26,7 @@ JITTERS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 
 
 # Up to this many rows one thread is as fast as many, and costs far less: see the benchmark "threads".
-ONE_THREAD_UP_TO = 1200
+ONE_THREAD_UP_TO = 2500
 
 
 @contextmanager

@@ -10,6 +10,9 @@ kernel itself turns into gradients in its parameters (see ``docs/notation.md`` f
 ``"leave-one-out"``       loss at each row by the embedding of all others + tau r
 ``"folds"``               loss at each fold by the embedding of the other folds + tau r
 ========================  =============================================================================
+
+The loss is the clipped cross entropy of Eq. (7) ("log"), "brier", or "calibrated": the cross entropy of the
+probabilities that the power map makes of the outputs, with the map's two numbers fitted at every evaluation.
 """
 
 from __future__ import annotations
@@ -26,25 +29,36 @@ from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor, nn
 
 from kernelwright.arrays import one_hot
+from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding import TrainingSet, leave_one_out_divisor
 from kernelwright.kernels import Kernel
 from kernelwright.linalg import factorise, symmetric_outer
-from kernelwright.parameters import Positive, plain_gradients
-from kernelwright.risk import EPSILON, LOSSES, complexity_multiplier
+from kernelwright.parameters import WEAK_PULL, Positive, plain_gradients
+from kernelwright.risk import EPSILON, brier_loss, clipped_log_loss, complexity_multiplier
 
 __all__ = ["Evaluation", "Hyperparameters", "Objective", "value_and_gradient"]
 
+LOSSES = {"log": clipped_log_loss, "brier": brier_loss, "calibrated": calibrated_log_loss}
 NAMES = ("rademacher", "empirical-risk", "held-out", "leave-one-out", "folds")
+
+
+USUAL_NOISE = 0.1  # n lambda where learning starts
 
 
 class Hyperparameters(nn.Module):
     """All that is learned: a kernel's numbers and the ridge."""
 
     ridge = Positive(1e-10, 1e4, vectors=False)
+    log_ridge: nn.Parameter
 
     def __init__(self, kernel: Kernel, ridge: float) -> None:
         super().__init__()
         self.kernel, self.ridge = kernel, ridge
+
+    def penalty(self, n: float) -> Tensor:
+        """A shrinkage term: the kernel's own, and a weak pull of the absolute ridge ``n lambda`` towards 0.1."""
+        away = self.log_ridge + math.log(n / USUAL_NOISE)
+        return self.kernel.penalty() + 0.5 * WEAK_PULL * away**2
 
 
 @dataclass(frozen=True)
@@ -161,7 +175,7 @@ class Objective:
     ) -> tuple[float, dict[str, Tensor]]:
         """The penalty, and the gradients that autograd may do: no matrix is involved."""
         with torch.enable_grad():
-            penalty = self.shrinkage / n * hyper.kernel.penalty()
+            penalty = self.shrinkage / n * hyper.penalty(n)
             scalar = penalty + d_sup * sup
         parameters = {name: p for name, p in hyper.named_parameters() if p.requires_grad}
         if not scalar.requires_grad:
@@ -207,13 +221,15 @@ def leave_one_out(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | No
 
 
 def _sandwich(inverse: Tensor, g: Tensor) -> Tensor:
-    """``-A^-1 diag(g) A^-1``, by half a product where g has one sign (as it has for the Brier loss).
+    """``-A^-1 diag(g) A^-1`` by half a product, one triangle counted twice (see ``symmetric_outer``).
 
-    The inverse is overwritten.
+    The columns of the two signs of g are done apart (for the Brier loss there is but one). The inverse is overwritten.
     """
-    if bool((g <= 0).all()):
+    falling = g <= 0
+    if bool(falling.all()):
         return symmetric_outer(inverse.mul_((-g).sqrt()))
-    return -(inverse * g) @ inverse
+    parts = (symmetric_outer(inverse[:, side] * g[side].abs().sqrt()) for side in (falling, ~falling))
+    return next(parts).sub_(next(parts))
 
 
 def held_out(K: Tensor, data: TrainingSet, at: Setting, folds: np.ndarray) -> Terms:
@@ -301,7 +317,7 @@ def value_and_gradient(
         tau; "auto" is "4e/n" for "rademacher" and 0 for the others.
     folds : int or array-like of int, default=2
         Number of folds, or a fold number for each row; "held-out" trains on fold 0 and tests on the others.
-    loss : {"log", "brier"}, optional
+    loss : {"log", "brier", "calibrated"}, optional
         Defaults to the clipped cross entropy of Eq. (7) where [Hsu2018]_ uses it ("rademacher", "empirical-risk",
         "held-out"), to the Brier loss otherwise.
     epsilon : float

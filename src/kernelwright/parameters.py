@@ -13,7 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Positive", "Simplex", "plain_gradients", "plain_values", "raw_bounds"]
+__all__ = ["WEAK_PULL", "Positive", "Simplex", "plain_gradients", "plain_values", "raw_bounds"]
+
+WEAK_PULL = 0.1  # weight of penalties that are to matter only along directions of which the data say nothing
 
 
 class _Constrained:

@@ -36,9 +36,6 @@ def brier_loss(outputs: Tensor, targets: Tensor, weights: Tensor, epsilon: float
     return float((share[:, None] * residual * residual).sum()), 2.0 * share[:, None] * residual
 
 
-LOSSES = {"log": clipped_log_loss, "brier": brier_loss}
-
-
 def complexity_multiplier(weight: float | str, n: float) -> float:
     """The number tau behind a word: "4e" as printed in Eq. (12), "4e/n", "4e/sqrt(n)" or "1/n"."""
     words = {"4e": 4 * math.e, "4e/n": 4 * math.e / n, "4e/sqrt(n)": 4 * math.e / math.sqrt(n), "1/n": 1 / n}

@@ -29,6 +29,7 @@ class Step:
     loss: float
     complexity: float
     hyperparameters: dict[str, np.ndarray]
+    stage: str = ""  # objectives of different stages cannot be compared
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,7 @@ class _Journal:
     hyper: Hyperparameters
     data: TrainingSet
     callback: Callable[[Step], Any] | None = None
+    stage: str = ""
     history: list[Step] = field(default_factory=list)
     best_value: float = np.inf
     best_state: dict[str, Tensor] = field(default_factory=dict)
@@ -167,7 +169,7 @@ class _Journal:
     def record(self, evaluation: Evaluation, whole: bool = True) -> None:
         if not whole:  # values of different batches cannot be compared: the newest state counts as best
             self.best_value, self.best_state = evaluation.value, {}
-        step = Step(evaluation.value, evaluation.loss, evaluation.complexity, plain_values(self.hyper))
+        step = Step(evaluation.value, evaluation.loss, evaluation.complexity, plain_values(self.hyper), self.stage)
         self.history.append(step)
         if self.callback is not None:
             try:
@@ -184,13 +186,14 @@ def train(
     *,
     optimizer: LBFGS | Adam,
     callback: Callable[[Step], Any] | None = None,
+    stage: str = "",
 ) -> TrainingResult:
     """Minimise an objective over hyperparameters, which are changed in place and end at the best point seen.
 
     Ctrl-C stops training and keeps that point, with a warning. ``callback`` is called with each :class:`Step`
     and may stop training by raising ``StopIteration``.
     """
-    journal = _Journal(objective, hyper, data, callback)
+    journal = _Journal(objective, hyper, data, callback, stage)
     with stopping(journal.history) as stop:
         stop.message = optimizer.run(journal)
     if journal.best_state:

@@ -52,6 +52,14 @@ def test_symmetric(case: Case, data):
 
 
 @every_kernel
+def test_the_matrix_by_blocks_is_the_matrix(case: Case, monkeypatch):
+    monkeypatch.setattr("kernelwright.kernels.base.BLOCK_ROWS", 3)
+    kernel = case.make()
+    points = kernel.encode_training(case.random_points(8, seed=1))
+    close(kernel.matrix(points), kernel.forward(points).detach())
+
+
+@every_kernel
 def test_exchanging_the_sets_transposes(case: Case):
     kernel, X, Z = case.make(), case.random_points(6, seed=1), case.random_points(4, seed=2)
     close(kernel(X, Z), kernel(Z, X).T, 1e-13)

@@ -35,6 +35,14 @@ def test_learning_curves_show_the_history(fitted):
     ax = Figure().subplots()
     display = LearningCurveDisplay.from_estimator(model, ax=ax)
     assert display.ax_ is ax
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [step.objective for step in model.history_])
-    np.testing.assert_array_equal(display.complexity_ax_.lines[0].get_ydata(), [s.complexity for s in model.history_])
+    stages = len({step.stage for step in model.history_})
+    assert len(ax.lines) == 2 * stages
+    np.testing.assert_array_equal(
+        np.concatenate([line.get_ydata() for line in ax.lines[::2]]), [step.objective for step in model.history_]
+    )
+    np.testing.assert_array_equal(
+        np.concatenate([line.get_xdata() for line in ax.lines[::2]]), np.arange(len(model.history_))
+    )
+    drawn = np.concatenate([line.get_ydata() for line in display.complexity_ax_.lines])
+    np.testing.assert_array_equal(drawn, [step.complexity for step in model.history_])
     assert matplotlib.get_backend() == backend

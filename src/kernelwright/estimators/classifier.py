@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from torch import Tensor
 
 from kernelwright.arrays import generator, merge_duplicates, one_hot
-from kernelwright.calibration import fit_map
+from kernelwright.calibration import ProbabilityMap, fit_map, fit_shifted_power
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.entropy import clip_entropy, embedding_entropy
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
@@ -111,8 +111,8 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     history_ : list of Step
     n_iter_ : int
     prior_ : ndarray
-        What the raw outputs return to far from all data: class frequencies, or zeros where ``learn`` is one of the
-        paper's methods.
+        What the raw outputs return to far from all data: class frequencies (moved a little, with the probability map,
+        to where leave-one-out outputs are best calibrated), or zeros where ``learn`` is one of the paper's methods.
     points_, coefficients_ : ndarray
         Distinct training points as the kernel sees them, and V of Eq. (5).
     probability_map_ : ProbabilityMap
@@ -162,6 +162,7 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     }
 
     ridge_: float
+    probability_map_: ProbabilityMap
 
     def __init__(
         self,
@@ -235,6 +236,7 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
             patience=self.patience,
             callback=_with_lines(self.callback, self.verbose),
             warm=warm,
+            average=self.kernel is None,
         )
         choice = choose(kernel, data, settings, generator(self.random_state))
         self.kernel_, self.ridge_, self.objective_ = choice.kernel, choice.ridge, choice.value
@@ -287,14 +289,18 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     def _solve(self, data: TrainingSet) -> None:
         """The embedding of all rows at the hyperparameters that were chosen."""
         with torch.no_grad(), threads_for(len(data)):
-            embedding = embed(self.kernel_.forward(data.points), data, self.ridge_)
+            embedding = embed(self.kernel_.matrix(data.points), data, self.ridge_)
             name = "power" if self.probability == "auto" else self.probability
             outputs = embedding.fitted if name == "clip" else embedding.leave_one_out()
-            self.probability_map_ = fit_map(name, outputs, data.targets, data.weights)
+            shift = torch.zeros_like(data.prior)
+            if name == "power" and self.learn == "auto":
+                self.probability_map_, shift = fit_shifted_power(outputs, data.targets, data.weights)
+            else:
+                self.probability_map_ = fit_map(name, outputs, data.targets, data.weights)
             alpha = math.sqrt(float(self.kernel_.sup_diag(data.points)))
         self.complexity_ = alpha * math.sqrt(embedding.squared_norm)
-        self.training_loss_, _ = clipped_log_loss(embedding.fitted, data.targets, data.weights)
-        self.prior_ = data.prior.numpy()
+        self.training_loss_, _ = clipped_log_loss(embedding.fitted + shift, data.targets, data.weights)
+        self.prior_ = (data.prior + shift).numpy()
         self.points_ = data.points.numpy()
         self.coefficients_ = embedding.coefficients.numpy()
 
@@ -364,7 +370,7 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         with torch.no_grad():
             training = torch.from_numpy(self.points_)
             data = TrainingSet.of(training, torch.from_numpy(self.coefficients_), weights=torch.from_numpy(weights))
-            embedding = embed(self.kernel_.forward(training), data, self.ridge_)
+            embedding = embed(self.kernel_.matrix(training), data, self.ridge_)
             distinct = torch.cat([embedding.weights(K) for K in self._kernel_blocks(new)]).numpy()
         counts = np.bincount(place, minlength=len(weights))  # equal rows share their weight
         result = np.zeros((len(distinct), len(kept)))

@@ -256,7 +256,7 @@ class ConditionalMeanEmbedding(KernelEstimator):
         self.kernel_, self.ridge_, self.objective_ = choice.kernel, choice.ridge, unit * choice.value
         self.history_, self.n_iter_ = _in_units(choice.history, unit), max(len(choice.history), 1)
         with torch.no_grad(), threads_for(len(data)):
-            self.factor_ = embed(self.kernel_.forward(points), data, self.ridge_).factor
+            self.factor_ = embed(self.kernel_.matrix(points), data, self.ridge_).factor
         self.points_ = points.numpy()
 
     # targets -------------------------------------------------------------------------------------------

@@ -41,6 +41,8 @@ from kernelwright.parameters import Positive, Simplex
 
 __all__ = ["Constant", "ConvexSum", "Kernel", "Product", "Scaled", "Sum"]
 
+BLOCK_ROWS = 256
+
 Gradients = dict[str, Tensor]
 Pullback = Callable[[Tensor], Gradients]
 
@@ -142,6 +144,19 @@ class Kernel(nn.Module):
             }
 
         return K.detach(), pullback
+
+    def matrix(self, X: Tensor) -> Tensor:
+        """``forward(X)`` without gradient, by blocks of rows: half the work, and hardly any memory but the result."""
+        with torch.no_grad():
+            if len(X) <= BLOCK_ROWS or not self.takes_vectors:
+                return self.forward(X)
+            K = X.new_empty(len(X), len(X))
+            for start in range(0, len(X), BLOCK_ROWS):
+                stop = start + BLOCK_ROWS
+                rows = self.forward(X[start:stop], X[:stop])
+                K[start:stop, :stop] = rows
+                K[:start, start:stop] = rows[:, :start].T
+            return K
 
     # numpy at the border -------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from kernelwright.distances import l1, l1_weighted_sums, median_distance, squared_euclidean, squared_weighted_sums
 from kernelwright.kernels.base import Gradients, Pullback, simplex_gradient
 from kernelwright.kernels.vector import LengthScale, LengthScaled, spread_rows
-from kernelwright.parameters import Positive, Simplex
+from kernelwright.parameters import WEAK_PULL, Positive, Simplex
 
 __all__ = ["Tabular"]
 
@@ -33,7 +33,9 @@ class Tabular(LengthScaled):
     smooth = Positive(1e-3, 1e5, vectors=False)
     rank_scale = Positive(0.018, 55.0, vectors=False)
     weights = Simplex(3)
+    log_smooth: nn.Parameter
     log_rank_scale: nn.Parameter
+    usual: tuple[float, float] | None = None  # logarithms of the median distances, once they are known
     logit_weights: nn.Parameter
 
     START = (-1.0, -0.5)  # logits of the second and third weight, also where shrinkage pulls them
@@ -107,10 +109,18 @@ class Tabular(LengthScaled):
             some, some_weights = z[rows], None if weights is None else weights[rows]
             self.lengthscale = median_distance(l1(some), some_weights)
             self.smooth = median_distance(squared_euclidean(some).sqrt(), some_weights)
+            self.usual = (float(self.log_lengthscale.detach()), float(self.log_smooth.detach()))
         if self.log_lengthscale.ndim == 0:
             self.lengthscale = self.lengthscale.detach().expand(z.shape[1])
 
     def penalty(self) -> Tensor:
-        """The spread of the length scales, and half the squared distance of the mixture from its start."""
+        """The spread of the length scales, half the squared distance of the mixture from its start, and a weak pull.
+
+        The pull keeps the two common scales from running away along a plateau, where they started at medians.
+        """
         start = torch.tensor(self.START, dtype=torch.float64)
-        return super().penalty() + 0.5 * (((self.logit_weights - start) ** 2).sum() + self.log_rank_scale**2)
+        mixture = ((self.logit_weights - start) ** 2).sum() + self.log_rank_scale**2
+        if self.usual is not None:
+            away = torch.stack([self.log_lengthscale.mean(), self.log_smooth]) - mixture.new_tensor(self.usual)
+            mixture = mixture + WEAK_PULL * (away**2).sum()
+        return super().penalty() + 0.5 * mixture

@@ -20,7 +20,7 @@ from kernelwright.parameters import Positive
 
 __all__ = ["Gaussian", "KroneckerDelta", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"]
 
-MEDIAN_POINTS = 1000  # enough points for a median distance
+MEDIAN_POINTS = 500  # enough points for a median distance: 125,000 pairs
 
 
 def whole_number(value: Any, name: str, owner: Any) -> int:

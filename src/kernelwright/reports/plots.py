@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,7 +76,7 @@ class DecisionProbabilityDisplay:
 
 
 class LearningCurveDisplay:
-    """Objective, loss and complexity by step.
+    """Objective, loss and complexity by step, with a gap wherever the objective itself changes.
 
     Parameters
     ----------
@@ -93,13 +94,16 @@ class LearningCurveDisplay:
     def plot(self, *, ax: Any = None, title: str = "") -> LearningCurveDisplay:
         """Draw into ``ax``; the complexity has an axis of its own on the right."""
         ax = _axes(ax)
-        steps = np.arange(len(self.history))
-        ax.plot(steps, [step.objective for step in self.history], label="objective", color="tab:blue")
-        ax.plot(steps, [step.loss for step in self.history], label="loss", color="tab:orange", linestyle="--")
         right = ax.twinx()
-        right.plot(
-            steps, [step.complexity for step in self.history], color="tab:green", label="complexity", linestyle=":"
-        )
+        first = 0
+        for _, group in itertools.groupby(self.history, key=lambda step: step.stage):  # a gap between stages
+            stage = list(group)
+            steps = np.arange(first, first + len(stage))
+            label = "" if first == 0 else "_"  # an underscore keeps a line out of the legend
+            ax.plot(steps, [s.objective for s in stage], label=f"{label}objective", color="tab:blue")
+            ax.plot(steps, [s.loss for s in stage], label=f"{label}loss", color="tab:orange", linestyle="--")
+            right.plot(steps, [s.complexity for s in stage], label="complexity", color="tab:green", linestyle=":")
+            first += len(stage)
         right.set_ylabel("complexity", color="tab:green")
         ax.set(xlabel="step", ylabel="objective, loss", title=title)
         ax.legend(loc="upper right", fontsize="small")
