@@ -19,7 +19,16 @@ from torch import Tensor
 
 from kernelwright.errors import NumericalError, NumericalRepairWarning
 
-__all__ = ["Factor", "factorise", "low_rank_root", "spectrum", "symmetric_outer", "thin_product", "threads_for"]
+__all__ = [
+    "Factor",
+    "factorise",
+    "low_rank_root",
+    "spectrum",
+    "symmetric_outer",
+    "thin_product",
+    "threads_for",
+    "weighted_gram",
+]
 
 # Relative to the mean of the diagonal. Ten times more each try; past the last, refuse.
 JITTERS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
@@ -126,6 +135,14 @@ def symmetric_outer(B: Tensor, scale: float = 1.0) -> Tensor:
     M = torch.from_numpy(M.T)
     M.diagonal().mul_(0.5)
     return M
+
+
+def weighted_gram(Z: Tensor, w: Tensor | None = None) -> Tensor:
+    """``Z^T diag(w) Z`` for float64 Z, by half a product; ``w`` is a column of weights that are not negative."""
+    if w is not None:
+        Z = w.sqrt() * Z
+    half = blas.dsyrk(1.0, Z.contiguous().numpy().T, lower=1)  # in C order the lower triangle is the upper one
+    return _mirror_upper(torch.from_numpy(half.T))
 
 
 def _mirror_upper(A: Tensor, tile: int = 256) -> Tensor:

@@ -1,0 +1,66 @@
+"""The primal embedding: against a plain solve, and its closed-form gradients against finite differences."""
+
+import numpy as np
+import pytest
+import torch
+
+from kernelwright.primal import ridge_weights, ridge_weights_and_leverages
+
+M = 3
+WEIGHTS = np.random.default_rng(3).uniform(0.3, 3.0, 12)
+shapes = pytest.mark.parametrize(("n", "p"), [(12, 5), (5, 12), (6, 6)], ids=["tall", "wide", "square"])
+weightings = pytest.mark.parametrize("weighted", [False, True], ids=["ones", "weights"])
+
+
+def problem(n: int, p: int, weighted: bool):
+    rng = np.random.default_rng(0)
+    Z, T = (torch.from_numpy(rng.normal(size=size)).requires_grad_() for size in ((n, p), (n, M)))
+    noise = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    return Z, T, noise, torch.from_numpy(WEIGHTS[:n]) if weighted else None
+
+
+def plain_solve(Z, T, noise, w):
+    Z, T, w = Z.detach().numpy(), T.detach().numpy(), np.ones(len(Z)) if w is None else w.numpy()
+    S = Z.T @ np.diag(w) @ Z + float(noise.detach()) * np.eye(Z.shape[1])
+    return np.linalg.solve(S, Z.T @ np.diag(w) @ T), np.diag(Z @ np.linalg.inv(S) @ Z.T)
+
+
+@shapes
+@weightings
+def test_weights_and_leverages_equal_a_plain_solve(n, p, weighted):
+    given = problem(n, p, weighted)
+    W, q = plain_solve(*given)
+    np.testing.assert_allclose(ridge_weights(*given).detach(), W, rtol=1e-10, atol=1e-12)
+    both = ridge_weights_and_leverages(*given)
+    np.testing.assert_allclose(both[0].detach(), W, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(both[1].detach(), q, rtol=1e-10, atol=1e-12)
+
+
+@shapes
+@weightings
+@pytest.mark.parametrize("function", [ridge_weights, ridge_weights_and_leverages], ids=["weights", "leverages"])
+def test_gradients_equal_finite_differences(n, p, weighted, function):
+    *variables, w = problem(n, p, weighted)
+    assert torch.autograd.gradcheck(lambda *given: function(*given, w), variables, atol=1e-7, rtol=1e-6)
+
+
+@shapes
+def test_leverages_give_the_outputs_of_the_other_rows(n, p):
+    Z, T, noise, _ = problem(n, p, False)
+    W, q = (value.detach() for value in ridge_weights_and_leverages(Z, T, noise))
+    Z, T = Z.detach(), T.detach()
+    left_out = T - (T - Z @ W) / (1 - q)[:, None]
+    for i in range(n):
+        others = torch.arange(n) != i
+        alone, _ = plain_solve(Z[others], T[others], noise, None)
+        np.testing.assert_allclose(left_out[i], alone.T @ Z[i].numpy(), rtol=1e-9, atol=1e-10)
+
+
+def test_single_precision_features_are_solved_in_double():
+    Z, T, noise, _ = problem(12, 5, False)
+    single = Z.detach().float().requires_grad_()
+    W = ridge_weights(single, T.detach().float(), noise.detach().float())
+    assert W.dtype == torch.float32
+    np.testing.assert_allclose(W.detach(), plain_solve(Z, T, noise, None)[0], rtol=1e-5, atol=1e-6)
+    W.sum().backward()
+    assert single.grad.dtype == torch.float32
