@@ -2,7 +2,7 @@
 
 from kernelwright import baselines, datasets, kernels, objectives
 from kernelwright.errors import CollapseWarning, MemoryBudgetError, NumericalError, NumericalRepairWarning
-from kernelwright.estimators import ConditionalMeanEmbedding, EmbeddingClassifier
+from kernelwright.estimators import ConditionalMeanEmbedding, EmbeddingClassifier, EmbeddingNetworkClassifier
 
 __version__ = "0.1.0"
 
@@ -10,6 +10,7 @@ __all__ = [
     "CollapseWarning",
     "ConditionalMeanEmbedding",
     "EmbeddingClassifier",
+    "EmbeddingNetworkClassifier",
     "MemoryBudgetError",
     "NumericalError",
     "NumericalRepairWarning",

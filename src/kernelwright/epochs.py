@@ -1,0 +1,246 @@
+"""The training of embedding networks: Adam over mini-batches, epoch by epoch, with checkpoints.
+
+Everything random is drawn from torch's own generator inside :func:`seeded`, which gives it back as it was.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelwright.embedding import TrainingSet
+from kernelwright.errors import NumericalError
+from kernelwright.network import Bound, EmbeddingNetwork, Parts
+from kernelwright.parameters import plain_values
+from kernelwright.risk import clipped_log_loss
+from kernelwright.training import Step, TrainingResult, stopping
+
+__all__ = ["Checkpoint", "Plan", "seeded", "train_network"]
+
+CHECK_ROWS = 2000  # rows whose embedding scores the held-out ones after each epoch
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Torch's generators start from ``seed`` inside and are afterwards as they were before."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a network is trained.
+
+    The learning rate follows half a cosine down to zero where ``schedule`` is "cosine". Training stops early when
+    the loss at held-out rows has not fallen for ``patience`` epochs.
+    """
+
+    batch_size: int
+    max_epochs: int
+    learning_rate: float
+    schedule: str | None = "cosine"
+    max_grad_norm: float | None = None
+    patience: int | None = None
+
+    def rate(self, step: int, n_steps: int) -> float:
+        """The learning rate of a step."""
+        if self.schedule is None:
+            return self.learning_rate
+        return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file that holds a training run at the end of an epoch: tensors and plain data only.
+
+    It is written whole or not at all. ``job`` says whose run it is; the file of another is refused.
+    """
+
+    path: Path
+    job: str
+    seed: int
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], job: str, seed: int) -> Checkpoint:
+        """The file at ``path``, with the seed of the run that it holds, or with ``seed`` for a new run."""
+        state = cls(Path(path), job, seed).read()
+        return cls(Path(path), job, seed if state is None else state["seed"])
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Replace the file."""
+        with tempfile.NamedTemporaryFile(dir=self.path.parent, suffix=".part", delete=False) as file:
+            try:
+                torch.save(state | {"job": self.job, "seed": self.seed}, file)
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, self.path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+
+    def read(self) -> dict[str, Any] | None:
+        """What was written last, or None where there is no file."""
+        if not self.path.exists():
+            return None
+        try:
+            state = torch.load(self.path, weights_only=True)
+            job = state["job"]
+        except Exception as error:
+            raise ValueError(f"{self.path} is no checkpoint of an embedding network: {error}") from error
+        if job != self.job:
+            raise ValueError(
+                f"The checkpoint {self.path} is of another run: the data, the network or the settings were not "
+                "the same. Remove it, or name another file."
+            )
+        return state
+
+
+def train_network(
+    network: EmbeddingNetwork,
+    data: TrainingSet,
+    *,
+    bound: Bound,
+    plan: Plan,
+    held_out: TrainingSet | None = None,
+    callback: Callable[[Step], Any] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> TrainingResult:
+    """Minimise the objective over the network and its head, which end at the best epoch's state.
+
+    That is the one of least loss at the held-out rows, or the last where there are none. Ctrl-C and a callback that
+    raises ``StopIteration`` stop training and keep it. With a checkpoint that already exists, the run goes on where
+    it was left, and ends exactly where it would have ended without the break.
+    """
+    run = _Run(network, data, bound, plan, held_out, callback, checkpoint)
+    run.resume()
+    with stopping(run.history) as stop:
+        stop.message = run.take_epochs()
+    if run.best:
+        network.load_state_dict(run.best)
+    value = run.history[run.best_epoch - 1].objective
+    return TrainingResult(value, len(run.history), run.history, stop.message, stop.stopped)
+
+
+@dataclass
+class _Run:
+    """A run of training, and what it has come to."""
+
+    network: EmbeddingNetwork
+    data: TrainingSet
+    bound: Bound
+    plan: Plan
+    held_out: TrainingSet | None
+    callback: Callable[[Step], Any] | None
+    checkpoint: Checkpoint | None
+    history: list[Step] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+    best_loss: float = math.inf
+    best_epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self.optimiser = torch.optim.Adam([p for p in self.network.parameters() if p.requires_grad])
+        self.n_batches = max(1, round(len(self.data) / self.plan.batch_size))
+
+    def take_epochs(self) -> str:
+        while len(self.history) < self.plan.max_epochs:
+            if self.plan.patience is not None and len(self.history) - self.best_epoch >= self.plan.patience:
+                return f"The loss at held-out rows has not fallen for {self.plan.patience} epochs."
+            self.network.train()
+            try:
+                parts = [self.take_step(rows) for rows in self.batches()]
+                self.close_epoch(parts)
+            except NumericalError as error:
+                if not self.history:
+                    raise
+                return f"A step led where the embedding cannot be solved; the best epoch is kept. {error}"
+        return "All epochs were taken."
+
+    def batches(self) -> tuple[Tensor, ...]:
+        """Row numbers of each batch of an epoch, of sizes that differ by at most one."""
+        whole = self.n_batches == 1 and self.bound.scored == 0
+        order = torch.arange(len(self.data)) if whole else torch.randperm(len(self.data))
+        return order.tensor_split(self.n_batches)
+
+    def take_step(self, rows: Tensor) -> Parts:
+        batch = self.data.subset(rows)
+        self.optimiser.zero_grad()
+        parts = self.network.head.backward(self.network(batch.points), batch, self.bound)
+        if self.plan.max_grad_norm is not None:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.plan.max_grad_norm)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.plan.rate(self.n_steps, self.plan.max_epochs * self.n_batches)
+        self.optimiser.step()
+        self.network.head.keep_in_limits()
+        self.n_steps += 1
+        return parts
+
+    def close_epoch(self, parts: list[Parts]) -> None:
+        """Write the epoch down, keep its state if it is the best, and let others know."""
+        value, loss, complexity = np.mean([(part.value, part.loss, part.complexity) for part in parts], axis=0).tolist()
+        step = Step(value, loss, complexity, plain_values(self.network.head))
+        judged = -math.inf if self.held_out is None else self.held_out_loss(self.held_out)
+        self.history.append(step)
+        if judged < self.best_loss or self.held_out is None:
+            self.best_loss, self.best_epoch = judged, len(self.history)
+            self.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
+        if self.checkpoint is not None:
+            self.checkpoint.write(self.state())
+        if self.callback is not None:
+            self.callback(step)
+
+    def held_out_loss(self, held_out: TrainingSet) -> float:
+        """Clipped loss at the held-out rows by the embedding of (some) training rows, in evaluation mode."""
+        some = self.data.subset(torch.linspace(0, len(self.data) - 1, min(CHECK_ROWS, len(self.data))).long())
+        solution = self.network.head.solve(self.network, some, torch.arange(1), choose_ridge=False)
+        new = self.network.features(held_out.points)
+        outputs = self.network.head.apply_solution(new, solution.coefficients, solution.points)
+        return clipped_log_loss(outputs, held_out.targets, held_out.weights, self.bound.epsilon)[0]
+
+    # checkpoints ---------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        steps = [(s.objective, s.loss, s.complexity, _lists(s.hyperparameters)) for s in self.history]
+        return {
+            "history": steps,
+            "network": self.network.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "best": self.best,
+            "best_loss": self.best_loss,
+            "best_epoch": self.best_epoch,
+            "random": torch.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        }
+
+    def resume(self) -> None:
+        """Take up the run of the checkpoint, if there is one."""
+        self.n_steps = 0
+        state = None if self.checkpoint is None else self.checkpoint.read()
+        if state is None:
+            return
+        self.history += [Step(value, loss, r, _arrays(values)) for value, loss, r, values in state["history"]]
+        self.n_steps = len(self.history) * self.n_batches
+        self.network.load_state_dict(state["network"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.best, self.best_loss, self.best_epoch = state["best"], state["best_loss"], state["best_epoch"]
+        torch.set_rng_state(state["random"])
+        if state["random_cuda"]:
+            torch.cuda.set_rng_state_all(state["random_cuda"])
+
+
+def _lists(values: dict[str, np.ndarray]) -> dict[str, Any]:
+    return {name: value.tolist() for name, value in values.items()}
+
+
+def _arrays(values: dict[str, Any]) -> dict[str, np.ndarray]:
+    return {name: np.array(value) for name, value in values.items()}

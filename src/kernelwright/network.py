@@ -1,0 +1,376 @@
+"""Embedding networks: a conditional embedding on top of features that a network learns, appendix C of [Hsu2018]_.
+
+A head is what lies above the network. It is solved anew for every batch, so that only the network, the ridge and a
+kernel's own numbers are learned by gradient: :class:`LinearHead` in p x p algebra (Algorithm 2), :class:`KernelHead`
+with any kernel on the features (Algorithm 1). The objective of both is that of Eq. (12), mean loss + tau r, or with
+a part of each batch left to be scored by the embedding of the rest, that of Eq. (13).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from kernelwright.calibration import calibrated_log_loss
+from kernelwright.embedding import TrainingSet, embed
+from kernelwright.kernels import Kernel
+from kernelwright.linalg import factorise
+from kernelwright.objectives import Setting, held_out, in_sample
+from kernelwright.parameters import Positive, raw_bounds
+from kernelwright.primal import ridge_weights
+
+__all__ = [
+    "Bound",
+    "EmbeddingNetwork",
+    "Head",
+    "KernelHead",
+    "LinearHead",
+    "Moments",
+    "Parts",
+    "Solution",
+    "known_bound",
+    "mlp",
+]
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
+BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
+BLOCK_ROWS = 512  # rows that go through a network at once when nothing is learned
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the objective of a batch is made of, besides the batch.
+
+    ``sup`` is alpha^2 = sup k(x, x), the intercept included, or None for the largest value in the batch; ``scored``
+    is the share of a batch whose loss is counted, by the embedding of the rest (Eq. 13); at 0 all rows are embedded
+    and scored (Eq. 12).
+    """
+
+    tau: float
+    epsilon: float
+    sup: float | None = None
+    scored: float = 0.0
+
+    def n_scored(self, n: int) -> int:
+        """How many of n rows, the last ones, are scored and not embedded."""
+        return min(max(round(self.scored * n), 1), n - 1) if self.scored > 0 and n > 1 else 0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The objective of a batch and its two parts."""
+
+    value: float
+    loss: float
+    complexity: float
+
+
+class Head(nn.Module):
+    """An embedding on top of features. Subclasses say what its objective is.
+
+    ``intercept`` puts a constant feature beside those of the network (adds one to a kernel).
+    """
+
+    ridge = Positive(1e-10, 1e4, vectors=False)
+    log_ridge: nn.Parameter
+
+    def __init__(self, ridge: float, *, intercept: bool = True) -> None:
+        super().__init__()
+        self.ridge, self.intercept = ridge, intercept
+
+    def backward(self, Z: Tensor, data: TrainingSet, bound: Bound) -> Parts:
+        """The objective at features Z of the rows of ``data``; its gradients go where autograd leaves them."""
+        raise NotImplementedError
+
+    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> Solution:
+        """The embedding of all rows of ``data``, whose points are inputs of the network.
+
+        With ``choose_ridge``, the ridge is the one among multiples of the learned one that does best, by the
+        cross entropy of calibrated leave-one-out outputs, at the rows numbered by ``judged``.
+        """
+        raise NotImplementedError
+
+    def apply_solution(self, new: Tensor, coefficients: Tensor, points: Tensor | None) -> Tensor:
+        """Raw outputs at features ``new`` by a :class:`Solution` (its coefficients and points)."""
+        raise NotImplementedError
+
+    def keep_in_limits(self) -> None:
+        """Bring the ridge and a kernel's numbers back to where a solve is possible."""
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                parameter.clamp_(*raw_bounds(self, name))
+
+
+class LinearHead(Head):
+    """The linear kernel on the features: ``W = (Z^T Z + n ridge)^-1 Z^T Y``, ``r = alpha |W|``."""
+
+    def backward(self, Z: Tensor, data: TrainingSet, bound: Bound) -> Parts:  # noqa: D102
+        loss, complexity = self.terms(Z, data, bound)
+        value = loss + bound.tau * complexity
+        value.backward()
+        return Parts(float(value.detach()), float(loss.detach()), float(complexity.detach()))
+
+    def terms(self, Z: Tensor, data: TrainingSet, bound: Bound) -> tuple[Tensor, Tensor]:
+        """Loss and complexity, differentiable in the features and the ridge."""
+        Z, targets = self.widen(Z), data.targets.to(Z)
+        n_embedded = len(Z) - bound.n_scored(len(Z))
+        first, last = slice(n_embedded), slice(n_embedded % len(Z), None)
+        weights = data.weights if bool((data.weights != data.weights[0]).any()) else None
+        noise = self.ridge * (n_embedded if weights is None else weights[first].sum())
+        W = ridge_weights(Z[first], targets[first], noise, None if weights is None else weights[first])
+        own = ((Z[last] @ W) * targets[last]).sum(1)
+        share = (data.weights[last] / data.weights[last].sum()).to(Z)
+        loss = -(share * own.clamp(bound.epsilon, 1.0).log()).sum()
+        sup = Z.square().sum(1).max() if bound.sup is None else bound.sup
+        smallest = torch.finfo(Z.dtype).tiny  # the slope of a square root at zero is infinite
+        return loss, (sup * W.square().sum() + smallest).sqrt()
+
+    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> Solution:
+        """By a sum over blocks of rows: only one block's features are held at a time."""
+        blocks = (data.subset(rows) for rows in torch.arange(len(data)).split(BLOCK_ROWS))
+        moments = reduce(
+            operator.add,
+            (Moments.of(self.widen(network.features(some.points)), some.targets, some.weights) for some in blocks),
+        )
+        some, ridge = data.subset(judged), float(self.ridge.detach())
+        Z = self.widen(network.features(some.points))
+
+        def left_out(ridge: float) -> Tensor:
+            return moments.left_out(ridge, Z, some.targets, some.weights)
+
+        ridge = best_ridge(ridge, left_out, some) if choose_ridge else ridge
+        W = moments.weights(ridge)
+        return Solution(ridge, W, None, left_out(ridge), float(W.square().sum()), moments.largest)
+
+    def apply_solution(self, new: Tensor, coefficients: Tensor, points: Tensor | None) -> Tensor:  # noqa: D102
+        return self.widen(new) @ coefficients
+
+    def widen(self, Z: Tensor) -> Tensor:
+        """The features, with the constant one if there is an intercept."""
+        return torch.cat([Z, Z.new_ones(len(Z), 1)], 1) if self.intercept else Z
+
+
+class KernelHead(Head):
+    """Any kernel on the features, by n x n algebra in float64."""
+
+    def __init__(self, kernel: Kernel, ridge: float, *, intercept: bool = True) -> None:
+        super().__init__(ridge, intercept=intercept)
+        self.kernel = kernel
+
+    def backward(self, Z: Tensor, data: TrainingSet, bound: Bound) -> Parts:  # noqa: D102
+        points = Z.to("cpu", torch.float64)
+        K = self.matrix(points)
+        sup = self.sup(points) if bound.sup is None else torch.tensor(bound.sup)
+        ridge = float(self.ridge.detach())
+        at = Setting(ridge, bound.tau, float(sup.detach()), "log", bound.epsilon)
+        if n_scored := bound.n_scored(len(Z)):
+            folds = np.repeat([0, 1], [len(Z) - n_scored, n_scored])
+            terms = held_out(K.detach(), data, at, folds)
+        else:
+            terms = in_sample(K.detach(), data, at)
+        slopes = {K: terms.d_kernel, sup: torch.tensor(terms.d_sup), self.log_ridge: self.log_ridge.new_tensor(1.0)}
+        slopes[self.log_ridge] *= terms.d_ridge * ridge
+        learned = [each for each in slopes if each.requires_grad]
+        torch.autograd.backward(learned, [slopes[each].to(each) for each in learned])
+        return Parts(terms.loss + bound.tau * terms.complexity, terms.loss, terms.complexity)
+
+    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> Solution:
+        """By one dense solve; the ridge is chosen among the judged rows alone, where there are fewer of them."""
+        points = network.features(data.points)
+        with torch.no_grad():
+            K, sup = self.matrix(points), float(self.sup(points))
+        ridge, some = float(self.ridge.detach()), data.subset(judged)
+        if choose_ridge:
+            part = K[judged][:, judged]
+            ridge = best_ridge(ridge, lambda ridge: embed(part, some, ridge).leave_one_out(), some)
+        solved = embed(K, data, ridge)
+        left_out = solved.leave_one_out()[judged]
+        return Solution(ridge, solved.coefficients, points, left_out, solved.squared_norm, sup)
+
+    def apply_solution(self, new: Tensor, coefficients: Tensor, points: Tensor | None) -> Tensor:  # noqa: D102
+        assert points is not None
+        with torch.no_grad():
+            blocks = new.split(max(1, BLOCK_ENTRIES // len(points)))
+            return torch.cat([self.matrix(block, points) @ coefficients for block in blocks])
+
+    def matrix(self, points: Tensor, others: Tensor | None = None) -> Tensor:
+        """Kernel values of features, differentiable in them."""
+        return self.kernel.forward(points, others) + float(self.intercept)
+
+    def sup(self, points: Tensor) -> Tensor:
+        """``sup k(x, x)``: the kernel's own where it is bounded, otherwise the largest value at these points."""
+        return self.kernel.sup_diag(points) + float(self.intercept)
+
+
+# Networks ----------------------------------------------------------------------------------------------------
+
+
+def mlp(
+    n_inputs: int,
+    hidden: Sequence[int],
+    *,
+    activation: str = "relu",
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> nn.Sequential:
+    """Fully connected layers, each with an activation; the last is the features, with dropout if any.
+
+    Weights are normal with variance 2 / inputs (He), biases zero.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kernelwright.network import mlp
+    >>> mlp(4, (8, 3))(torch.zeros(2, 4)).shape
+    torch.Size([2, 3])
+    """
+    layers: list[nn.Module] = []
+    for width_in, width_out in zip([n_inputs, *hidden[:-1]], hidden, strict=True):
+        linear = nn.utils.skip_init(nn.Linear, width_in, width_out)  # torch's own start would use global randomness
+        nn.init.normal_(linear.weight, std=math.sqrt(2.0 / width_in), generator=generator)
+        nn.init.zeros_(linear.bias)
+        layers += [linear, ACTIVATIONS[activation]()]
+    return nn.Sequential(*layers, *([nn.Dropout(dropout)] if dropout else []))
+
+
+def known_bound(module: nn.Module, n_features: int) -> float:
+    """An upper bound of ``|z|^2`` over all inputs, where the last layer of a ``Sequential`` has one.
+
+    Examples
+    --------
+    >>> from kernelwright.network import known_bound, mlp
+    >>> known_bound(mlp(4, (8, 3), activation="tanh"), 3)
+    3.0
+    """
+    last, passing = module, (nn.Dropout, nn.Flatten, nn.Identity)
+    while isinstance(last, nn.Sequential):
+        last = next((layer for layer in reversed(list(last)) if not isinstance(layer, passing)), nn.Identity())
+    match last:
+        case nn.Softmax():
+            return 1.0
+        case nn.Tanh() | nn.Sigmoid() | nn.Softsign() | nn.Hardsigmoid():
+            return float(n_features)
+        case nn.Hardtanh():  # also ReLU6, which is a kind of it
+            return n_features * float(max(abs(last.min_val), abs(last.max_val))) ** 2
+    raise ValueError(
+        f"sup='bound' needs a network that ends in a bounded activation (Tanh, Sigmoid, Softmax, ...). This one ends "
+        f"in {type(last).__name__}: use sup='empirical', or a number that you know to bound |z|^2."
+    )
+
+
+class EmbeddingNetwork(nn.Module):
+    """A network from inputs to features, and the head on top of it."""
+
+    def __init__(self, module: nn.Module, head: Head, device: str = "cpu") -> None:
+        super().__init__()
+        self.module, self.head, self.device = module.to(device), head, device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the network's numbers (float32 if it has none)."""
+        numbers = (p.dtype for p in self.module.parameters() if p.is_floating_point())
+        return next(numbers, torch.float32)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Features of some inputs, wherever these are."""
+        Z = self.module(inputs.to(self.device, self.dtype))
+        if Z.ndim != 2 or len(Z) != len(inputs):
+            raise ValueError(
+                f"The network must give a row of features for each input. Got shape {tuple(Z.shape)} for "
+                f"{len(inputs)} inputs: end it with nn.Flatten(), say."
+            )
+        return Z
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """Features in evaluation mode, without gradient, as float64 on the CPU."""
+        was_training = self.training
+        self.eval()
+        try:
+            with torch.no_grad():
+                return torch.cat([self(block).to("cpu", torch.float64) for block in inputs.split(BLOCK_ROWS)])
+        finally:
+            self.train(was_training)
+
+
+# The embedding of all rows -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The embedding of all rows on top of a trained network."""
+
+    ridge: float
+    coefficients: Tensor  # W (a row for each feature), or V (a row for each training row) under a kernel
+    points: Tensor | None  # features of the training rows, where a kernel needs them
+    left_out: Tensor  # outputs at the judged rows, each by the embedding of all other rows
+    squared_norm: float
+    largest: float  # k(x, x) over the training rows
+
+
+RIDGE_STEPS = 10.0 ** (np.arange(-6, 7) / 2.0)
+
+
+def best_ridge(learned: float, left_out: Callable[[float], Tensor], some: TrainingSet) -> float:
+    """The multiple of the learned ridge whose left-out outputs at some rows have the least calibrated log loss."""
+    losses = {}
+    for ridge in np.clip(learned * RIDGE_STEPS, 1e-10, 1e4).tolist():
+        losses[ridge], _ = calibrated_log_loss(left_out(ridge), some.targets, some.weights)
+    return min(losses, key=losses.__getitem__)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """All that a linear embedding needs of its rows: ``Z^T diag(w) Z``, ``Z^T diag(w) Y``, ``sum w``, ``max |z|^2``.
+
+    Each is a sum (or the largest) over rows, so batches are reduced by ``+``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kernelwright.network import Moments
+    >>> Z, w = torch.eye(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+    >>> halves = Moments.of(Z[:1], Z[:1], w[:1]) + Moments.of(Z[1:], Z[1:], w[1:])
+    >>> bool(torch.equal(halves.weights(0.5), Moments.of(Z, Z, w).weights(0.5)))
+    True
+    """
+
+    gram: Tensor
+    cross: Tensor
+    total: float
+    largest: float
+
+    @classmethod
+    def of(cls, Z: Tensor, targets: Tensor, w: Tensor) -> Moments:
+        """The moments of some rows."""
+        weighted = w[:, None] * Z
+        return cls(weighted.T @ Z, weighted.T @ targets, float(w.sum()), float(Z.square().sum(1).max()))
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(
+            self.gram + other.gram,
+            self.cross + other.cross,
+            self.total + other.total,
+            max(self.largest, other.largest),
+        )
+
+    def weights(self, ridge: float) -> Tensor:
+        """``W``, the embedding of all rows that were summed."""
+        return factorise(self.gram, ridge * self.total).solve(self.cross)
+
+    def left_out(self, ridge: float, Z: Tensor, targets: Tensor, w: Tensor) -> Tensor:
+        """Outputs at some of the rows, each by the embedding of all rows but itself, in closed form.
+
+        With ``q = z^T S^-1 z`` the residual is ``(y - W^T z) / (1 - u q)``. Of a row of weight w > 1, which counts as
+        w rows, one is left out: ``u = min(w, 1)``.
+        """
+        factor = factorise(self.gram, ridge * self.total)
+        leverage = (Z * factor.solve(Z.T).T).sum(1)
+        kept = (1.0 - w.clamp(max=1.0) * leverage).clamp(min=1e-10)  # zero only to rounding, for a row fitted exactly
+        return targets - (targets - Z @ factor.solve(self.cross)) / kept[:, None]
