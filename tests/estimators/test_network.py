@@ -141,7 +141,7 @@ def test_images_go_to_a_given_network_in_their_shape():
     given = convolutional()
     start = copy.deepcopy(given.module.state_dict())
     model = given.fit(X[:400], y[:400])
-    assert model.score(X[400:], y[400:]) > 0.8
+    assert model.score(X[400:], y[400:]) > 0.75
     assert model.transform(X[:3]).shape == (3, 12)
     assert all(torch.equal(start[name], value) for name, value in given.module.state_dict().items())
     with pytest.raises(ValueError, match=r"Expected inputs of shape \(1, 8, 8\)"):

@@ -74,7 +74,8 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
     ridge : float, default=0.01
         lambda, where its learning starts.
     choose_ridge : bool, default=True
-        At the end, move the ridge to where leave-one-out outputs are best.
+        Where rows are held out: move the ridge in the end to where their leave-one-out outputs are best. (Rows that
+        the network has learned would ask for too little.)
     validation : float or "auto", default="auto"
         Share of each batch that is scored by the embedding of the rest (Eq. 13); 0 is Eq. (12). "auto" is half where
         a batch has fewer than twice as many rows as there are features, which an embedding could fit whatever they are.
@@ -274,7 +275,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
                 checkpoint=checkpoint,
             )
             self.objective_, self.history_, self.n_iter_ = result.value, result.history, result.n_iter
-            self._solve(network, data, judged, bound)
+            self._solve(network, data, judged, bound, choose_ridge=self.choose_ridge and len(learned) < len(data))
         return self
 
     def _check_training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -401,12 +402,14 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
 
-    def _solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, bound: Bound) -> None:
+    def _solve(
+        self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, bound: Bound, *, choose_ridge: bool
+    ) -> None:
         """The embedding of all rows on top of the trained network."""
         precision = ("double" if self.module is None else "single") if self.precision == "auto" else self.precision
         if precision == "double":
             network.double()
-        solution = network.head.solve(network, data, judged, choose_ridge=self.choose_ridge)
+        solution = network.head.solve(network, data, judged, choose_ridge=choose_ridge)
         some = data.subset(judged)
         name = "softmax" if self.probability == "auto" else self.probability
         self.probability_map_ = fit_map(name, solution.left_out, some.targets, some.weights)
