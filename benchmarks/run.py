@@ -1,4 +1,4 @@
-"""All benchmarks: ``python benchmarks/run.py [--quick] [floor] [default] [fits]``.
+"""All benchmarks: ``python benchmarks/run.py [--quick] [floor] [head] [default] [fits]``.
 
 Each prints a table and writes it as CSV into ``benchmarks/results``. Times are ratios measured side by side in one run
 wherever one thing is said to be faster than another.
@@ -41,7 +41,7 @@ def machine() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=["floor", "default", "fits"])
+    parser.add_argument("names", nargs="*", default=["floor", "head", "default", "fits"])
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller sets")
     arguments = parser.parse_args()
     console.print(f"Machine: {machine()}")
@@ -54,6 +54,13 @@ def main() -> None:
                 "One value and gradient (n = 2000, d = 16, 5 classes, one thread) against Gram matrix + Cholesky",
                 floor.rows(arguments.quick),
             )
+        elif name == "head":
+            import head
+
+            title = (
+                "Embedding head, value and gradient (1000 rows, 512 features, 10 classes), and a CNN's step"
+            )
+            show("head", title, head.rows(arguments.quick))
         elif name == "default":
             import default
 
@@ -67,7 +74,7 @@ def main() -> None:
             show("fits", "Whole fits next to other methods, same split", fits.rows(arguments.quick))
             show("fits_mean", "The same, averaged over the data sets that every method finished", fits.means())
         else:
-            parser.error(f"no benchmark {name!r}: floor, default or fits")
+            parser.error(f"no benchmark {name!r}: floor, head, default or fits")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import kernelwright
 from kernelwright import cli
-from kernelwright.experiments import demo, table1
+from kernelwright.experiments import demo, mnist_network, networks, table1
 
 
 def run(*arguments):
@@ -44,10 +44,35 @@ def test_reproduce_fails_when_a_number_is_missed(monkeypatch, mean, status):
     assert "97.2 ± 3.7" in result.output
 
 
+@pytest.mark.parametrize(("default", "cen", "status"), [(98.0, 97.0, 0), (96.0, 97.0, 1), (98.0, 80.0, 1)])
+def test_reproduce_networks_wants_the_published_numbers_and_a_better_default(monkeypatch, default, cen, status):
+    rows = [networks.Row("wine", "CEN-1", cen, 2.0), networks.Row("wine", "default", default, 2.0)]
+    monkeypatch.setattr(networks, "run", lambda *arguments, **options: rows)
+    result = run("reproduce", "networks", "--sets", "wine")
+    assert result.exit_code == status
+    assert f"{cen} ± 2.0 (96.1 ± 5.0)" in result.output
+
+
+@pytest.mark.parametrize(("softmax", "status"), [([90.0, 97.0], 0), ([96.0, 97.0], 1)])
+def test_reproduce_mnist_network_draws_a_picture(monkeypatch, tmp_path, softmax, status):
+    curves = mnist_network.Curves([95.0, 98.0], softmax)
+    used = []
+    monkeypatch.setattr(mnist_network, "run", lambda protocol, **options: used.append(protocol) or curves)
+    result = run("reproduce", "mnist-network", "--quick", "--output", str(tmp_path))
+    assert result.exit_code == status
+    assert "98.00" in result.output
+    assert (tmp_path / "mnist-network.png").read_bytes().startswith(b"\x89PNG")
+    run("reproduce", "mnist-network", "--full", "--output", str(tmp_path))
+    assert used == [mnist_network.QUICK, mnist_network.FULL]
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["reproduce", "table9"], "kernelwright: There is no experiment 'table9'. Known: table1.\n"),
+        (
+            ["reproduce", "table9"],
+            "kernelwright: There is no experiment 'table9'. Known: table1, networks,",
+        ),
         (["reproduce", "table1", "--sets", "moon"], "kernelwright: Table 1 has no data set 'moon'."),
         (["demo", "--output", "/dev/null/x"], "kernelwright: [Errno"),
     ],

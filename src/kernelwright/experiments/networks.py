@@ -24,7 +24,7 @@ from kernelwright.estimators import EmbeddingNetworkClassifier
 from kernelwright.experiments.table1 import Cell, published
 from kernelwright.network import mlp
 
-__all__ = ["NETWORKS", "SETS", "Row", "as_published", "cells", "run"]
+__all__ = ["NETWORKS", "SETS", "Row", "as_published", "cells", "means", "rows_of", "run"]
 
 NETWORKS = {"CEN-1": (16, 32, 8), "CEN-2": (96, 32)}
 SETS = ("wine", "ecoli", "iris", "heart", "sonar", "wdbc")
@@ -64,6 +64,25 @@ def cells(rows: Iterable[Row]) -> list[Cell]:
             numbers = theirs["mean"], theirs["deviation"], row.mean, row.deviation, theirs["tolerance"]
             found.append(Cell(row.data_set, *numbers))
     return found
+
+
+def rows_of(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """A row of words for each data set, published numbers in brackets."""
+    table = []
+    for name in dict.fromkeys(row.data_set for row in rows):
+        words = {"data": name}
+        for row in (row for row in rows if row.data_set == name):
+            theirs = published(row.method).get(name)
+            suffix = f" ({theirs['mean']:.1f} ± {theirs['deviation']:.1f})" if theirs else ""
+            words[row.method] = f"{row.mean:.1f} ± {row.deviation:.1f}{suffix}"
+        table.append(words)
+    return table
+
+
+def means(rows: Sequence[Row]) -> dict[str, float]:
+    """Mean accuracy of each method over the data sets."""
+    methods = dict.fromkeys(row.method for row in rows)
+    return {method: float(np.mean([row.mean for row in rows if row.method == method])) for method in methods}
 
 
 def as_published(n_inputs: int, hidden: Sequence[int], seed: int) -> EmbeddingNetworkClassifier:

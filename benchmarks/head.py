@@ -1,0 +1,82 @@
+"""The embedding head against autograd through its factorisation and against a linear + softmax head.
+
+One forward and backward pass at 1000 rows, 512 features and 10 classes; then a whole training step of a convolutional
+network with 128 features under either head.
+"""
+
+import copy
+from collections.abc import Callable
+
+import torch
+from floor import side_by_side
+from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
+
+from kernelwright.embedding import TrainingSet
+from kernelwright.epochs import seeded
+from kernelwright.experiments.mnist_network import SoftmaxHead, cnn
+from kernelwright.network import Bound, Head, LinearHead
+
+BOUND = Bound(tau=0.01, epsilon=0.1)
+
+
+class ByAutograd(LinearHead):
+    """The same objective, differentiated through the Cholesky factor."""
+
+    def backward(self, Z: Tensor, data: TrainingSet, bound: Bound) -> None:
+        Z, targets = self.widen(Z), data.targets.to(Z)
+        S = Z.T @ Z + len(Z) * self.ridge.to(Z) * torch.eye(Z.shape[1], dtype=Z.dtype)
+        W = torch.cholesky_solve(Z.T @ targets, torch.linalg.cholesky(S))
+        loss = -((Z @ W) * targets).sum(1).clamp(bound.epsilon, 1.0).log().mean()
+        (loss + bound.tau * (Z.square().sum(1).max() * W.square().sum()).sqrt()).backward()
+
+
+def of_head(head: Head, Z: Tensor, data: TrainingSet) -> Callable[[], object]:
+    def task() -> None:
+        Z.grad = None
+        head.zero_grad()
+        head.backward(Z, data, BOUND)
+
+    return task
+
+
+def of_step(module: nn.Module, head: Head, images: Tensor, data: TrainingSet) -> Callable[[], object]:
+    module = copy.deepcopy(module)
+    optimiser = torch.optim.Adam([*module.parameters(), *head.parameters()], 1e-3)
+
+    def task() -> None:
+        optimiser.zero_grad()
+        head.backward(module(images), data, BOUND)
+        optimiser.step()
+
+    return task
+
+
+def rows(quick: bool) -> list[dict[str, object]]:
+    tasks = {}
+    with seeded(0):
+        targets = torch.eye(10, dtype=torch.float64)[torch.randint(10, (1000,))]
+        for precision in (torch.float32, torch.float64):
+            Z = torch.randn(1000, 512, dtype=precision, requires_grad=True)
+            data = TrainingSet.of(Z.detach(), targets)
+            heads = {
+                "linear + softmax": SoftmaxHead(512, 10).to(precision),
+                "embedding": LinearHead(0.01),
+                "embedding by autograd": ByAutograd(0.01),
+            }
+            for name, head in heads.items():
+                tasks[f"{str(precision)[6:]} head: {name}"] = of_head(head, Z, data)
+        images, module = torch.randn(1000, 1, 28, 28), cnn((16, 32), 128)
+        data = TrainingSet.of(images, targets)
+        tasks["CNN step: linear + softmax"] = of_step(module, SoftmaxHead(128, 10), images, data)
+        tasks["CNN step: embedding"] = of_step(module, LinearHead(0.01), images, data)
+        with threadpool_limits(1):  # two libraries' threads on few cores disturb each other: see linalg.threads_for
+            seconds = side_by_side(tasks, 5 if quick else 21)
+    return [
+        {
+            "task": name,
+            "milliseconds": 1e3 * value,
+            "times linear + softmax": value / seconds[f"{name.split(':')[0]}: linear + softmax"],
+        }
+        for name, value in seconds.items()
+    ]
