@@ -1,6 +1,6 @@
 """Kernels made from data: conditional embeddings that learn their own kernel."""
 
-from kernelwright import baselines, datasets, kernels, objectives
+from kernelwright import baselines, datasets, features, kernels, objectives
 from kernelwright.errors import CollapseWarning, MemoryBudgetError, NumericalError, NumericalRepairWarning
 from kernelwright.estimators import ConditionalMeanEmbedding, EmbeddingClassifier, EmbeddingNetworkClassifier
 
@@ -16,6 +16,7 @@ __all__ = [
     "NumericalRepairWarning",
     "baselines",
     "datasets",
+    "features",
     "kernels",
     "objectives",
 ]

@@ -69,12 +69,15 @@ def l1(X: Tensor, Z: Tensor | None = None) -> Tensor:
     compiled = None if differentiable else _compiled(len(X) * len(other) * X.shape[1])
     if compiled is None:
         return torch.cdist(X, other, p=1.0)
-    D = torch.empty(len(X), len(other), dtype=torch.float64)
     if Z is None:
+        D = torch.empty(len(X), len(X), dtype=torch.float64)
         _in_threads(compiled["square"], _equal_triangles(len(X)), _array(X), D.numpy())
-    else:
-        _in_threads(compiled["rectangle"], _equal_rows(len(X)), _array(X), _array(Z), D.numpy())
-    return D
+        return D.to(X.dtype)
+    single = X.dtype == Z.dtype == torch.float32
+    D = torch.empty(len(X), len(Z), dtype=torch.float32 if single else torch.float64)
+    loop = compiled["single rectangle" if single else "rectangle"]
+    _in_threads(loop, _equal_rows(len(X)), *(x.detach().to(D.dtype).contiguous().numpy() for x in (X, Z)), D.numpy())
+    return D.to(X.dtype)
 
 
 def l1_weighted_sums(X: Tensor, W: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,7 +146,7 @@ def _compile() -> dict[str, Any] | None:
         from numba import njit
     except ImportError:
         return None
-    matrix = "float64[:, ::1]"
+    matrix, single = "float64[:, ::1]", "float32[:, ::1]"
 
     def compiled(signature: str, loop: Any) -> Any:
         return njit(signature, nogil=True, fastmath=True, cache=True)(loop)
@@ -151,6 +154,7 @@ def _compile() -> dict[str, Any] | None:
     return {
         "square": compiled(f"void(int64, int64, {matrix}, {matrix})", _square),
         "rectangle": compiled(f"void(int64, int64, {matrix}, {matrix}, {matrix})", _rectangle),
+        "single rectangle": compiled(f"void(int64, int64, {single}, {single}, {single})", _rectangle),
         "sums": compiled(f"float64[::1](int64, int64, {matrix}, {matrix}, {matrix})", _sums),
     }
 
@@ -172,9 +176,9 @@ def _square(start: int, stop: int, X: np.ndarray, D: np.ndarray) -> None:
 def _rectangle(start: int, stop: int, X: np.ndarray, Z: np.ndarray, D: np.ndarray) -> None:
     for i in range(start, stop):
         for j in range(Z.shape[0]):
-            total = 0.0
+            total = X.dtype.type(0)  # of the same precision, or single would be added up in double
             for d in range(X.shape[1]):
-                total += abs(X[i, d] - Z[j, d])
+                total += np.abs(X[i, d] - Z[j, d])
             D[i, j] = total
 
 

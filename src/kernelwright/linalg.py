@@ -120,6 +120,12 @@ def factorise(K: Tensor, noise: Tensor | float = 0.0, memory: Tensor | None = No
     )
 
 
+def triangular_solve(factor: Factor, B: Tensor, *, transposed: bool = False) -> Tensor:
+    """``L^-1 B``, or ``L^-T B``, for the factor L."""
+    X, _ = lapack.dtrtrs(factor.lower, np.asfortranarray(B.numpy()), lower=1, trans=int(transposed))
+    return torch.from_numpy(np.ascontiguousarray(X))
+
+
 def thin_product(A: Tensor, B: Tensor) -> Tensor:
     """``A B`` for a large A and few columns: half the time of torch's product, which is made for wide ones."""
     # All three are transposed, so that matrices in C order are in LAPACK's order without a copy.

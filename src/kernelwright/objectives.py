@@ -31,7 +31,9 @@ from torch import Tensor, nn
 from kernelwright.arrays import one_hot
 from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding import TrainingSet, leave_one_out_divisor
-from kernelwright.kernels import Kernel
+from kernelwright.explicit import explicit_terms
+from kernelwright.kernels import FeatureKernel, Kernel
+from kernelwright.kernels.feature import FeatureMap
 from kernelwright.linalg import factorise, symmetric_outer
 from kernelwright.parameters import WEAK_PULL, Positive, plain_gradients
 from kernelwright.risk import EPSILON, brier_loss, clipped_log_loss, complexity_multiplier
@@ -131,14 +133,16 @@ class Objective:
 
     def __call__(self, hyper: Hyperparameters, data: TrainingSet, memory: Tensor | None = None) -> Evaluation:
         """Value and gradient; ``memory`` is an n x n matrix to work in, which saves asking for one at each step."""
+        kernel = hyper.kernel
+        if isinstance(kernel, FeatureKernel) and kernel.features.n_features < len(data):
+            return self._explicit(hyper, kernel.features, data)
         if self.name in ("held-out", "folds"):
             data = self._in_order_of_folds(data)
         ridge = float(hyper.ridge.detach())
         K, pullback = hyper.kernel.vjp(data.points)
         with torch.enable_grad():
             sup = hyper.kernel.sup_diag(data.points)
-        weight = 0.0 if self.name == "empirical-risk" else self.complexity_weight
-        tau = complexity_multiplier(weight, data.total_weight)
+        tau = self._tau(data)
         at = Setting(ridge, tau, float(sup.detach()), self.loss, self.epsilon)
         terms = self._terms(K, data, at, memory)
         gradients = {f"kernel.{name}": g for name, g in pullback(terms.d_kernel).items()}
@@ -147,6 +151,36 @@ class Objective:
         for name, g in extra_gradients.items():
             gradients[name] = gradients[name] + g
         value = terms.loss + tau * terms.complexity + extra
+        return Evaluation(value, terms.loss, terms.complexity, gradients)
+
+    def _tau(self, data: TrainingSet) -> float:
+        weight = 0.0 if self.name == "empirical-risk" else self.complexity_weight
+        return complexity_multiplier(weight, data.total_weight)
+
+    def _explicit(self, hyper: Hyperparameters, features: FeatureMap, data: TrainingSet) -> Evaluation:
+        """The same in p x p algebra, for fewer features than rows."""
+        tau = self._tau(data)
+        parameters = {name: p for name, p in hyper.named_parameters() if p.requires_grad}
+        with torch.enable_grad():
+            Z = features(data.points)
+            sup = (Z * Z).sum(1).max() if features.bound is None else Z.new_tensor(features.bound)
+            terms = explicit_terms(
+                self.name,
+                Z,
+                data,
+                ridge=hyper.ridge,
+                sup=sup,
+                tau=tau,
+                score=lambda F, rows: LOSSES[self.loss](F, rows.targets, rows.weights, self.epsilon),
+                folds=self._folds(data) if self.name in ("held-out", "folds") else np.zeros(0),
+            )
+            penalty = self.shrinkage / data.total_weight * hyper.penalty(data.total_weight)
+        grads = torch.autograd.grad(terms.slope + penalty, list(parameters.values()), allow_unused=True)
+        gradients = {
+            name: torch.zeros_like(p) if g is None else g
+            for (name, p), g in zip(parameters.items(), grads, strict=True)
+        }
+        value = terms.loss + tau * terms.complexity + float(penalty.detach())
         return Evaluation(value, terms.loss, terms.complexity, gradients)
 
     def _terms(self, K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None) -> Terms:

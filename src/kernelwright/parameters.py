@@ -7,13 +7,14 @@ than ``torch.nn.utils.parametrize`` because a parametrised module cannot be pick
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["WEAK_PULL", "Positive", "Simplex", "plain_gradients", "plain_values", "raw_bounds"]
+__all__ = ["WEAK_PULL", "Parametrised", "Positive", "Simplex", "plain_gradients", "plain_values", "raw_bounds"]
 
 WEAK_PULL = 0.1  # weight of penalties that are to matter only along directions of which the data say nothing
 
@@ -161,3 +162,99 @@ def raw_bounds(module: nn.Module, raw_name: str) -> tuple[float, float]:
     """The bounds an optimiser keeps for a raw parameter (none if it is unconstrained by nature)."""
     found = _declaration(module, raw_name)
     return (-np.inf, np.inf) if found is None else found[0].raw_bounds()
+
+
+class Parametrised(nn.Module):
+    """What kernels and feature maps share: learnable numbers, parts that have them too, scikit-learn's protocol."""
+
+    # learning: each step is passed on to the parts --------------------------------------------------------
+
+    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+        """Settle what depends on the data before learning: the number of length scales, "median" starts."""
+        for child in self.children():
+            if isinstance(child, Parametrised):
+                child.prepare(X, weights)
+
+    def use_median(self) -> None:
+        """Ask for length scales at the median distance when ``prepare`` is called (the median heuristic)."""
+        for child in self.children():
+            if isinstance(child, Parametrised):
+                child.use_median()
+
+    def tie(self) -> None:
+        """Make length scales equal, for the isotropic stage of learning; ``prepare`` frees them again."""
+        for child in self.children():
+            if isinstance(child, Parametrised):
+                child.tie()
+
+    def penalty(self) -> Tensor:
+        """A shrinkage term of the learnable numbers (spread of length scales), added by some objectives."""
+        parts = [child.penalty() for child in self.children() if isinstance(child, Parametrised)]
+        return sum(parts, torch.zeros((), dtype=torch.float64))
+
+    # scikit-learn's parameter protocol -----------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments with their present values, nested objects as ``name__parameter``."""
+        params: dict[str, Any] = {}
+        for name in _constructor_arguments(type(self)):
+            value = getattr(self, name)
+            if torch.is_tensor(value):
+                value = _tidy(value.detach().numpy())
+            params[name] = value
+            if deep and isinstance(value, Parametrised):
+                params |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
+        return params
+
+    def set_params(self, **params: Any) -> Any:
+        """Set constructor arguments, nested ones as ``name__parameter``."""
+        allowed = _constructor_arguments(type(self))
+        for name, value in params.items():
+            head, _, tail = name.partition("__")
+            if head not in allowed:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for {type(self).__name__}. Valid parameters are: {allowed}."
+                )
+            if tail:
+                getattr(self, head).set_params(**{tail: value})
+            else:
+                setattr(self, head, value)
+        return self
+
+    def __sklearn_clone__(self) -> Any:
+        return copy.deepcopy(self)
+
+    # Parameters are pickled as arrays: two equal kernels then give the same bytes, which joblib's hash needs.
+
+    def __getstate__(self) -> dict[str, Any]:
+        raw = {name: (p.detach().numpy(), p.requires_grad) for name, p in self._parameters.items() if p is not None}
+        return self.__dict__ | {"_parameters": raw}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        parameters = {
+            name: nn.Parameter(torch.tensor(array), requires_grad=learned)
+            for name, (array, learned) in state["_parameters"].items()
+        }
+        super().__setstate__(state | {"_parameters": parameters})
+
+    def __repr__(self) -> str:
+        def short(value: Any) -> str:
+            if isinstance(value, float):
+                return f"{value:.4g}"
+            if isinstance(value, np.ndarray):
+                return "[" + ", ".join(f"{v:.4g}" for v in value[:4]) + (", ...]" if len(value) > 4 else "]")
+            return repr(value)
+
+        arguments = ", ".join(f"{name}={short(value)}" for name, value in self.get_params(deep=False).items())
+        return f"{type(self).__name__}({arguments})"
+
+
+def _constructor_arguments(cls: type) -> list[str]:
+    code = cls.__init__.__code__  # type: ignore[misc]
+    return list(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+
+def _tidy(value: np.ndarray) -> float | np.ndarray:
+    """A number as it was set: the last bit is lost between a value and its logarithm."""
+    digits = np.array([float(f"{number:.15g}") for number in value.ravel()]).reshape(value.shape)
+    return float(digits) if digits.ndim == 0 else digits

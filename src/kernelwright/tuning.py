@@ -189,6 +189,8 @@ def _grid(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
 
 COARSE_ROWS, FINE_ROWS = 500, 1000
 START_STEPS, COARSE_STEPS, FINE_STEPS = 6, 10, 5
+# A kernel that is to serve so many rows is worth more of them, and more steps.
+MANY, FINE_ROWS_OF_MANY, FINE_STEPS_OF_MANY = 8000, 2000, 10
 # A change of the objective by less cannot alter predictions that matter.
 STAGE_TOL = 1e-5
 
@@ -207,7 +209,9 @@ def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, gener
             "Choose another way to learn, such as 'rademacher' or 'leave-one-out'."
         )
     tau = "1/n" if settings.complexity_weight == "auto" else settings.complexity_weight
-    fine = data.sample(FINE_ROWS, generator)
+    many = len(data) > MANY
+    fine = data.sample(FINE_ROWS_OF_MANY if many else FINE_ROWS, generator)
+    fine_steps = FINE_STEPS_OF_MANY if many else FINE_STEPS
     coarse = fine.sample(COARSE_ROWS, generator)
     n = data.total_weight
     hyper = Hyperparameters(kernel, (USUAL_NOISE if isinstance(settings.ridge, str) else settings.ridge * n) / n)
@@ -226,7 +230,7 @@ def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, gener
 
     loss = settings.loss or "calibrated"
     if settings.warm:
-        result = stage(fine, loss, FINE_STEPS)
+        result = stage(fine, loss, fine_steps)
         return Choice(kernel, float(hyper.ridge.detach()), result.value, history, result.message)
     kernel.tie()
     result = stage(coarse, "brier", START_STEPS)
@@ -235,7 +239,7 @@ def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, gener
     kernel.prepare(fine.points, fine.weights)
     equal, equal_ridge = copy.deepcopy(kernel), float(hyper.ridge.detach())
     if not result.stopped:
-        result = stage(fine, loss, FINE_STEPS)
+        result = stage(fine, loss, fine_steps)
     ridge = float(hyper.ridge.detach())
     if settings.average and not result.stopped:
         kernel, ridge = ConvexSum([equal, kernel]), math.sqrt(equal_ridge * ridge)

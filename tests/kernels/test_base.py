@@ -224,7 +224,7 @@ def test_nested_parameters_are_set_by_dunder_names():
 
 
 def test_an_unknown_nested_parameter_is_refused():
-    with pytest.raises(ValueError, match="Invalid parameter 'colour' for kernel Gaussian"):
+    with pytest.raises(ValueError, match="Invalid parameter 'colour' for Gaussian"):
         (2.0 * a()).set_params(kernel__colour=1)
 
 

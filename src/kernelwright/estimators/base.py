@@ -63,5 +63,5 @@ def refuse_if_too_large(n_rows: int) -> None:
     check_memory(
         4 * 8.0 * n_rows**2,  # the matrix, its factor, and two temporary copies
         f"An exact embedding of {n_rows} distinct rows",
-        "Fit on a sample of the rows: the error of a kernel learned on 20,000 rows is rarely worse.",
+        "Use solver='nystroem' where there is one ('auto' does), or fit on a sample of the rows.",
     )

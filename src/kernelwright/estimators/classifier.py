@@ -6,7 +6,7 @@ import copy
 import itertools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import Tensor
@@ -24,14 +25,30 @@ from kernelwright.calibration import ProbabilityMap, fit_map, fit_shifted_power
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.entropy import clip_entropy, embedding_entropy
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
-from kernelwright.kernels import Kernel, Precomputed
+from kernelwright.features import FeatureMap, fourier_features
+from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.linalg import threads_for
-from kernelwright.risk import RiskBound, clipped_log_loss, rademacher_bound
+from kernelwright.risk import RiskBound, rademacher_bound
 from kernelwright.scaling import make_scaler
+from kernelwright.solvers import (
+    EXACT_UP_TO,
+    FEATURE_ROWS,
+    LEFT_OUT_ROWS,
+    Solution,
+    choose_solver,
+    exact,
+    explicit,
+    herding,
+    nystroem,
+    solve_moments,
+    sum_up,
+)
 from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose
 
 __all__ = ["EmbeddingClassifier"]
+
+BOUND_ROWS = 10_000  # enough for the largest k(x, x) of an unbounded kernel
 
 LEARN = (
     "auto",
@@ -43,6 +60,15 @@ LEARN = (
     "cross-validation",
     "median",
 )
+
+
+def _has_features(model: EmbeddingClassifier) -> bool:
+    if model.features is None:
+        raise AttributeError(
+            "Batches need explicit features, such as features=RandomFourier(1000): an embedding by a kernel cannot "
+            "forget its rows."
+        )
+    return True
 
 
 class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
@@ -57,6 +83,9 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     kernel : Kernel, "precomputed" or None, default=None
         ``None`` is the library's default for tables, :class:`kernelwright.kernels.Tabular`. With "precomputed",
         ``X`` is the kernel matrix (at prediction: new rows against training rows).
+    features : FeatureMap or None, default=None
+        An explicit feature map of :mod:`kernelwright.features` in place of a kernel: the work then grows linearly with
+        the rows (Algorithm 2 of [Hsu2018]_), and :meth:`partial_fit` and :meth:`fit_batches` are there.
     learn : str or None, default="auto"
         How hyperparameters are chosen: "rademacher" (the bound, Eq. 12), "held-out" (Eq. 13), "leave-one-out",
         "folds" (five), "empirical-risk", "cross-validation" (a grid), "median" (length scales at the median
@@ -81,6 +110,12 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         L-BFGS-B stops when the objective changes by less (relative to its size).
     patience : int or None, default=None
         Adam stops when the objective has not fallen by ``tol`` for so many steps; ``None`` takes all steps.
+    solver : {"auto", "exact", "nystroem", "fourier", "herding"}, default="auto"
+        How the embedding of all rows is held: exactly; in the span of landmarks, by preconditioned conjugate gradients;
+        by random Fourier features; by a weighted subset. "auto" is exact up to 8000 rows, landmarks beyond.
+    n_landmarks : int or None, default=None
+        Landmarks of "nystroem", features of "fourier", rows of "herding"; ``None`` is one in 25 rows, between 1000
+        and 7500.
     probability : {"auto", "power", "softmax", "clip"}, default="auto"
         Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
         "clip" is Eq. (6).
@@ -93,6 +128,9 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         Start from the hyperparameters of the last fit.
     callback : callable or None, default=None
         Called with a :class:`~kernelwright.training.Step` after each step; raise ``StopIteration`` to stop.
+    device : {"auto", "cpu"}, default="auto"
+        Kernels and feature maps are evaluated on the CPU (a network takes other devices:
+        :class:`EmbeddingNetworkClassifier`).
     random_state : int, RandomState or None, default=None
         For samples and mini-batches. No global random state is used.
     verbose : int, default=0
@@ -113,15 +151,20 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     prior_ : ndarray
         What the raw outputs return to far from all data: class frequencies (moved a little, with the probability map,
         to where leave-one-out outputs are best calibrated), or zeros where ``learn`` is one of the paper's methods.
+    solver_ : str
+        How the embedding is held ("explicit" where ``features`` are given).
+    n_landmarks_ : int
+        Number of points or features that the coefficients belong to.
     points_, coefficients_ : ndarray
-        Distinct training points as the kernel sees them, and V of Eq. (5).
+        Distinct training points (or landmarks) as the kernel sees them, and V of Eq. (5); with features, ``points_`` is
+        empty and the coefficients are W.
     probability_map_ : ProbabilityMap
     n_features_in_, feature_names_in_
 
     Notes
     -----
     Equal rows are merged and their weights added, so an integer weight means exactly as many copies. Cost is cubic,
-    memory quadratic in the number of distinct rows.
+    memory quadratic in the number of distinct rows while the solver is exact.
 
     Examples
     --------
@@ -139,6 +182,7 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, StrOptions({"precomputed"}), None],
+        "features": [FeatureMap, None],
         "learn": [StrOptions(set(LEARN)), None],
         "complexity_weight": [
             Interval(Real, 0, None, closed="left"),
@@ -152,6 +196,9 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "solver": [StrOptions({"auto", "exact", "nystroem", "fourier", "herding"})],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
+        "device": [StrOptions({"auto", "cpu"})],
         "probability": [StrOptions({"auto", "power", "softmax", "clip"})],
         "scale": [StrOptions({"auto", "standard", "unit"}), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -163,11 +210,14 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
 
     ridge_: float
     probability_map_: ProbabilityMap
+    features_: FeatureMap | None
+    classes_: np.ndarray
 
     def __init__(
         self,
         kernel: Kernel | str | None = None,
         *,
+        features: FeatureMap | None = None,
         learn: str | None = "auto",
         complexity_weight: float | str = "auto",
         ridge: float | str = "auto",
@@ -178,15 +228,19 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         learning_rate: float = 0.1,
         tol: float = 1e-6,
         patience: int | None = None,
+        solver: str = "auto",
+        n_landmarks: int | None = None,
         probability: str = "auto",
         scale: str | None = "auto",
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         callback: Callable[[Step], Any] | None = None,
+        device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
+        self.features = features
         self.learn = learn
         self.complexity_weight = complexity_weight
         self.ridge = ridge
@@ -197,11 +251,14 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         self.learning_rate = learning_rate
         self.tol = tol
         self.patience = patience
+        self.solver = solver
+        self.n_landmarks = n_landmarks
         self.probability = probability
         self.scale = scale
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.callback = callback
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -210,19 +267,123 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EmbeddingClassifier:
         """Learn the hyperparameters, solve the embedding on all rows and calibrate its probabilities."""
         self._validate_params()
+        self.__dict__.pop("_moments", None)
         warm = self.warm_start and hasattr(self, "kernel_")
         kernel = copy.deepcopy(self.kernel_) if warm else self._start_kernel()
         X, labels, weights, kept = self._check_training_data(kernel, X, y, sample_weight)
+        place = np.arange(len(labels))
         if kernel.takes_vectors:
-            X, labels, weights, place = merge_duplicates(X[kept], labels, weights)
+            X = X[kept]
+            if self.features is None:
+                X, labels, weights, place = merge_duplicates(X, labels, weights)
             self.scaler_ = self._fit_scaler(X, weights)
             points = self._encode(kernel, X)
         else:
-            self.scaler_, place = None, np.arange(len(labels))
+            self.scaler_ = None
             points = kernel.encode_training(X)[torch.from_numpy(kept)]
         self._rows = (kept, place, weights)
-        refuse_if_too_large(len(points))
-        data = self._training_set(points, labels, weights)
+        self._learn_and_solve(kernel, self._training_set(points, labels, weights), warm)
+        return self
+
+    @available_if(_has_features)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> EmbeddingClassifier:
+        """Add rows to an embedding of explicit features, which needs only sums over all rows that it has seen.
+
+        The first call learns the hyperparameters (and the scale of the inputs) from its rows, which should be a fair
+        sample of some thousand; later calls add theirs and solve again.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Some rows.
+        classes : array-like, optional
+            All classes, in the first call, where its rows may not show all.
+        sample_weight : array-like, optional
+        """
+        if not hasattr(self, "_moments"):
+            return self._first_fit(X, y, classes, sample_weight)
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"Labels {list(unknown)} are new: pass all classes to the first call of partial_fit.")
+        labels = np.searchsorted(self.classes_, y)
+        weights = torch.from_numpy(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+        targets = one_hot(labels, len(self.classes_))
+        moments, sample, prior, alpha = self._moments
+        features: Any = self.kernel_.features
+        with torch.no_grad():
+            for rows in torch.arange(len(X)).split(FEATURE_ROWS):
+                points = self._encode(self.kernel_, X[rows.numpy()])
+                moments.add(features(points), targets[rows], weights[rows])
+        # The absolute ridge n lambda was learned: it stays as rows are added.
+        self.ridge_ *= (moments.total_weight - float(weights.sum())) / moments.total_weight
+        self._calibrate(solve_moments(moments, features, sample, self.ridge_, prior), prior, alpha)
+        return self
+
+    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> EmbeddingClassifier:
+        """Fit to the first rows, with all classes, and keep their sums."""
+        self.fit(X, y, sample_weight)
+        if classes is not None:
+            missing = np.setdiff1d(self.classes_, classes)
+            if len(missing):
+                raise ValueError(f"Labels {list(missing)} are not among the given classes.")
+            self.classes_ = np.unique(classes)
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        kept = weights > 0
+        points = self._encode(self.kernel_, X[kept])
+        data = self._training_set(points, np.searchsorted(self.classes_, y[kept]), weights[kept])
+        features: Any = self.kernel_.features
+        moments = sum_up(features, data)
+        sample = data.sample(LEFT_OUT_ROWS, generator(self.random_state))
+        alpha = math.sqrt(float(self.kernel_.sup_diag(points[:BOUND_ROWS]).detach()))
+        self._moments = (moments, sample, data.prior, alpha)
+        self._calibrate(solve_moments(moments, features, sample, self.ridge_, data.prior), data.prior, alpha)
+        return self
+
+    @available_if(_has_features)
+    def fit_batches(self, batches: Iterable[tuple[Any, Any]], classes: Any = None) -> EmbeddingClassifier:
+        """Fit explicit features to an iterator of (X, y) batches, which are never in memory all at once.
+
+        Batches are gathered until there are 5000 rows; these decide the hyperparameters.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelwright import EmbeddingClassifier
+        >>> from kernelwright.features import RandomFourier
+        >>> rng = np.random.default_rng(0)
+        >>> def batches():
+        ...     for _ in range(10):
+        ...         X = rng.normal(size=(1000, 2))
+        ...         yield X, (X[:, 0] * X[:, 1] > 0).astype(int)
+        >>> model = EmbeddingClassifier(features=RandomFourier(100), random_state=0).fit_batches(batches())
+        >>> X, y = next(batches())
+        >>> bool(model.score(X, y) > 0.95)
+        True
+        """
+        self.__dict__.pop("_moments", None)
+        first: list[tuple[Any, Any]] = []
+        for X, y in batches:
+            if hasattr(self, "_moments"):
+                self.partial_fit(X, y)
+                continue
+            first.append((X, y))
+            if sum(len(labels) for _, labels in first) >= LEFT_OUT_ROWS:
+                self._fit_gathered(first, classes)
+        if not hasattr(self, "_moments"):
+            if not first:
+                raise ValueError("There was no batch to fit to.")
+            self._fit_gathered(first, classes)
+        return self
+
+    def _fit_gathered(self, batches: list[tuple[Any, Any]], classes: Any) -> None:
+        X, y = (np.concatenate([np.asarray(part) for part in parts]) for parts in zip(*batches, strict=True))
+        self.partial_fit(X, y, classes)
+
+    def _learn_and_solve(self, kernel: Kernel, data: TrainingSet, warm: bool) -> None:
+        random = generator(self.random_state)
+        self.solver_, self.n_landmarks_ = self._pick_solver(len(data))
         settings = Settings(
             learn=self.learn,
             complexity_weight=self.complexity_weight,
@@ -236,13 +397,34 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
             patience=self.patience,
             callback=_with_lines(self.callback, self.verbose),
             warm=warm,
-            average=self.kernel is None,
+            average=self.kernel is None and self.solver_ == "exact",
         )
-        choice = choose(kernel, data, settings, generator(self.random_state))
+        choice = choose(kernel, data, settings, random)
         self.kernel_, self.ridge_, self.objective_ = choice.kernel, choice.ridge, choice.value
         self.history_, self.n_iter_ = choice.history, max(len(choice.history), 1)
-        self._solve(data)
-        return self
+        self._solve(data, random)
+
+    def _start_kernel(self) -> Kernel:
+        if self.features is None:
+            return super()._start_kernel()
+        if self.kernel is not None:
+            raise ValueError("Pass either a kernel or features, not both: features have a kernel of their own.")
+        return FeatureKernel(copy.deepcopy(self.features))
+
+    def _pick_solver(self, n_rows: int) -> tuple[str, int]:
+        """The solver and its number of landmarks, said on standard error if ``verbose``."""
+        if self.features is not None:
+            chosen = ("explicit", 0)
+        elif self.solver == "auto" and self.kernel != "precomputed":
+            chosen = choose_solver(n_rows, self.n_landmarks)
+        else:
+            size = min(self.n_landmarks or choose_solver(max(n_rows, EXACT_UP_TO + 1), None)[1], n_rows)
+            chosen = ("exact", n_rows) if self.solver in ("auto", "exact") else (self.solver, size)
+        if chosen[0] == "exact":
+            refuse_if_too_large(n_rows)
+        if self.verbose:
+            sys.stderr.write(f"{n_rows} rows: solver {chosen[0]}, {chosen[1] or 'all'} landmarks\n")
+        return chosen
 
     def _check_training_data(
         self, kernel: Kernel, X: Any, y: Any, sample_weight: Any
@@ -270,8 +452,9 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         return X, labels, weights, kept
 
     def _fit_scaler(self, X: np.ndarray, weights: np.ndarray) -> Any:
-        scale = ("views" if self.kernel is None else None) if self.scale == "auto" else self.scale
-        if self.kernel is None and scale != "views":
+        default = self.kernel is None and self.features is None
+        scale = ("views" if default else None) if self.scale == "auto" else self.scale
+        if default and scale != "views":
             raise ValueError(
                 f"The default kernel makes its own views of a table and needs scale='auto'. Got {self.scale!r}; "
                 "pass a kernel to use another scale."
@@ -286,23 +469,41 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         prior = smoothed_prior(targets, w) if self.learn == "auto" else None
         return TrainingSet.of(points, targets, weights=w, prior=prior)
 
-    def _solve(self, data: TrainingSet) -> None:
+    def _solve(self, data: TrainingSet, random: torch.Generator) -> None:
         """The embedding of all rows at the hyperparameters that were chosen."""
-        with torch.no_grad(), threads_for(len(data)):
-            embedding = embed(self.kernel_.matrix(data.points), data, self.ridge_)
-            name = "power" if self.probability == "auto" else self.probability
-            outputs = embedding.fitted if name == "clip" else embedding.leave_one_out()
-            shift = torch.zeros_like(data.prior)
-            if name == "power" and self.learn == "auto":
-                self.probability_map_, shift = fit_shifted_power(outputs, data.targets, data.weights)
+        self.features_ = self.kernel_.features if isinstance(self.kernel_, FeatureKernel) else None
+        size = self.n_landmarks_
+        with torch.no_grad(), threads_for(len(data) if self.solver_ == "exact" else size):
+            if self.solver_ == "exact":
+                found = exact(self.kernel_, data, self.ridge_)
+            elif self.solver_ == "nystroem":
+                found = nystroem(self.kernel_, data, self.ridge_, size, random)
+            elif self.solver_ == "herding":
+                found = herding(self.kernel_, data, self.ridge_, size, random)
             else:
-                self.probability_map_ = fit_map(name, outputs, data.targets, data.weights)
-            alpha = math.sqrt(float(self.kernel_.sup_diag(data.points)))
-        self.complexity_ = alpha * math.sqrt(embedding.squared_norm)
-        self.training_loss_, _ = clipped_log_loss(embedding.fitted + shift, data.targets, data.weights)
-        self.prior_ = (data.prior + shift).numpy()
-        self.points_ = data.points.numpy()
-        self.coefficients_ = embedding.coefficients.numpy()
+                if self.features_ is None:
+                    seed = int(torch.randint(2**31 - 1, (1,), generator=random))
+                    self.features_ = fourier_features(self.kernel_, size, data.points.shape[1], seed)
+                found = explicit(self.features_, data, self.ridge_, random)
+            alpha = math.sqrt(float(self.kernel_.sup_diag(data.points[:BOUND_ROWS])))
+        self._calibrate(found, data.prior, alpha)
+
+    def _calibrate(self, found: Solution, prior: Tensor, alpha: float) -> None:
+        """Fit the probability map, and keep what prediction needs."""
+        name = "power" if self.probability == "auto" else self.probability
+        targets, weights = found.rows.targets, found.rows.weights
+        shift = torch.zeros_like(prior)
+        with threads_for(0):  # many operations on few numbers
+            if name == "power" and self.learn == "auto":
+                self.probability_map_, shift = fit_shifted_power(found.outputs, targets, weights)
+            else:
+                self.probability_map_ = fit_map(name, found.outputs, targets, weights)
+        self.complexity_ = alpha * math.sqrt(found.squared_norm)
+        self.training_loss_ = found.training_loss
+        self.prior_ = (prior + shift).numpy()
+        self.points_ = np.empty((0, 0)) if found.points is None else found.points.numpy()
+        self.coefficients_ = found.coefficients.numpy()
+        self.n_landmarks_ = len(found.coefficients)
 
     # prediction ----------------------------------------------------------------------------------------
 
@@ -313,7 +514,10 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     def _raw(self, X: Any) -> Tensor:
         new = self._new_points(X)
         prior, V = torch.from_numpy(self.prior_), torch.from_numpy(self.coefficients_)
-        return torch.cat([prior + K @ V for K in self._kernel_blocks(new)])
+        if self.features_ is None:
+            return torch.cat([prior + K @ V for K in self._kernel_blocks(new)])
+        with torch.no_grad():
+            return torch.cat([prior + self.features_(block) @ V for block in new.split(FEATURE_ROWS)])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw outputs (Eq. 5); for two classes the second less the first, as scikit-learn has it."""
@@ -363,8 +567,11 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     def embedding_weights(self, X: Any) -> np.ndarray:
         """``A^-1 k(x)`` of Eq. (2): the weight of each training row in ``E[g(Y) | x] ~ sum_i w_i g(y_i)``.
 
-        The factor of A is not kept after ``fit``, so each call solves anew.
+        The factor of A is not kept after ``fit``, so each call solves anew. Only an exact solution has them.
         """
+        check_is_fitted(self)
+        if self.solver_ != "exact":
+            raise ValueError(f"Weights of all training rows exist with solver='exact' only, not {self.solver_!r}.")
         new = self._new_points(X)
         kept, place, weights = self._rows
         with torch.no_grad():

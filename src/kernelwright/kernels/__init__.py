@@ -1,6 +1,7 @@
 """Kernels: symmetric functions of two points, with numbers that can be learned."""
 
 from kernelwright.kernels.base import Constant, ConvexSum, Kernel, Product, Scaled, Sum
+from kernelwright.kernels.feature import FeatureKernel
 from kernelwright.kernels.precomputed import Precomputed
 from kernelwright.kernels.string import Spectrum
 from kernelwright.kernels.tabular import Tabular
@@ -9,6 +10,7 @@ from kernelwright.kernels.vector import Gaussian, KroneckerDelta, Laplace, Linea
 __all__ = [
     "Constant",
     "ConvexSum",
+    "FeatureKernel",
     "Gaussian",
     "Kernel",
     "KroneckerDelta",

@@ -57,7 +57,8 @@ class Tabular(LengthScaled):
             raise ValueError(f"Tabular has {len(scale)} length scales, but the points have {half} features.")
         return X[:, :half], X[:, half:]
 
-    def _smooth_scale(self) -> Tensor:
+    def smooth_scale(self) -> Tensor:
+        """The length scales of the second part."""
         return self.smooth * (0.5 * (self.log_lengthscale - self.log_lengthscale.mean())).exp()
 
     def _parts(self, X: Tensor, Z: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -68,7 +69,7 @@ class Tabular(LengthScaled):
         def over(view: Tensor | None, scale: Tensor) -> Tensor | None:
             return None if view is None else view / scale
 
-        near, far, ranks = self.lengthscale, self._smooth_scale(), self.lengthscale * self.rank_scale
+        near, far, ranks = self.lengthscale, self.smooth_scale(), self.lengthscale * self.rank_scale
         smooth = squared_euclidean(z / far, over(z_other, far)).mul_(-0.5).exp_()
         steps = (-l1(z / near, over(z_other, near))).exp_()
         ranked = (-l1(q / ranks, over(q_other, ranks))).exp_()
@@ -84,7 +85,7 @@ class Tabular(LengthScaled):
             steps, smooth, ranks = self._parts(X, None)
             w, scale = self.weights, self.lengthscale
             z, q = self._views(X)
-            smooth_z, z, q = z / self._smooth_scale(), z / scale, q / (scale * self.rank_scale)
+            smooth_z, z, q = z / self.smooth_scale(), z / scale, q / (scale * self.rank_scale)
 
         def pullback(dK: Tensor) -> Gradients:
             step_sums, step_total = l1_weighted_sums(z, dK, steps)

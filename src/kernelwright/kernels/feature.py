@@ -1,0 +1,79 @@
+"""The kernel of an explicit feature map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kernelwright.kernels.base import Kernel
+from kernelwright.parameters import Parametrised
+
+__all__ = ["FeatureKernel", "FeatureMap"]
+
+
+class FeatureMap(Parametrised):
+    """Explicit features ``z(x)``. Subclasses write ``forward``, and ``prepare`` where they depend on the data."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        """A row of features for each row of X."""
+        raise NotImplementedError
+
+    @property
+    def n_features(self) -> int:
+        """The number p of features, known once ``prepare`` has seen the inputs."""
+        raise NotImplementedError
+
+    @property
+    def bound(self) -> float | None:
+        """An upper bound of ``|z(x)|^2`` for every x, where there is one."""
+        return None
+
+    def __call__(self, X: Any) -> Any:
+        """Features of user data: tensors give a tensor (with gradient), anything else a NumPy array."""
+        if torch.is_tensor(X):
+            return super().__call__(X)
+        from kernelwright.arrays import as_matrix
+
+        with torch.no_grad():
+            return super().__call__(as_matrix(X)).numpy()
+
+
+class FeatureKernel(Kernel):
+    """``k(x, z) = <features(x), features(z)>``: the linear kernel of an explicit feature map.
+
+    Where there are fewer features than rows, objectives and embeddings work with p x p matrices (Algorithm 2 of
+    [Hsu2018]_).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.features import Polynomial
+    >>> from kernelwright.kernels import FeatureKernel
+    >>> FeatureKernel(Polynomial(degree=2))(np.array([[1.0], [2.0]])).round(6)
+    array([[ 4.,  9.],
+           [ 9., 25.]])
+    """
+
+    features: FeatureMap
+
+    def __init__(self, features: FeatureMap) -> None:
+        super().__init__()
+        self.features = features
+
+    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        left = self.features(X)
+        return left @ (left if Z is None else self.features(Z)).T
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return (self.features(X) ** 2).sum(1)
+
+    @property
+    def bounded(self) -> bool:
+        return self.features.bound is not None
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        if self.features.bound is None:
+            return super().sup_diag(X)
+        return torch.tensor(self.features.bound, dtype=torch.float64)

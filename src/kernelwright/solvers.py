@@ -1,0 +1,174 @@
+"""Ways to hold the final embedding of a learned kernel.
+
+========================  ===============================  ==============================================
+``"exact"``               n^3 once, n^2 memory             the dual form, for up to some thousand rows
+``"nystroem"``            n M a step, few steps            the span of M landmarks, conjugate gradients
+``"fourier"``             n p^2 once, p^2 memory           random Fourier features of the kernel
+``"herding"``             M^3 once                         a weighted subset of M rows
+========================  ===============================  ==============================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from kernelwright.arrays import free_memory
+from kernelwright.embedding import TrainingSet, embed
+from kernelwright.herding import herd
+from kernelwright.kernels import Kernel
+from kernelwright.kernels.feature import FeatureMap
+from kernelwright.linalg import factorise, triangular_solve, weighted_gram
+from kernelwright.nystroem import KernelRows, choose_landmarks, embed_by_landmarks
+from kernelwright.risk import clipped_log_loss
+
+__all__ = [
+    "Moments",
+    "Solution",
+    "choose_solver",
+    "exact",
+    "explicit",
+    "herding",
+    "nystroem",
+    "solve_moments",
+    "sum_up",
+]
+
+EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
+FEATURE_ROWS = 4096  # rows whose features are held at once
+LEFT_OUT_ROWS = 5000  # rows whose leave-one-out outputs are enough to calibrate on
+HERDING_CANDIDATES = 5000  # of each class: their kernel matrix must fit
+
+
+@dataclass(frozen=True)
+class Solution:
+    """An embedding, and outputs that its probabilities can be calibrated on."""
+
+    points: Tensor | None  # those the coefficients belong to; None where they belong to features
+    coefficients: Tensor
+    squared_norm: float
+    training_loss: float
+    outputs: Tensor  # at ``rows``, by an embedding that has not seen their targets
+    rows: TrainingSet
+
+
+def choose_solver(n: int, n_landmarks: int | None) -> tuple[str, int]:
+    """The solver for n rows and its number of landmarks, by cost and by the memory there is."""
+    if n <= EXACT_UP_TO and 4 * 8.0 * n**2 < 0.9 * free_memory():
+        return "exact", n
+    wished = n_landmarks or min(max(n // 25, 1000), 7500)
+    fits = int(math.sqrt(0.2 * free_memory() / 8.0))  # a few M x M matrices in double precision
+    return "nystroem", max(1, min(wished, fits, n))
+
+
+def exact(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution:
+    """The dual form on all rows; leave-one-out outputs in closed form."""
+    embedding = embed(kernel.matrix(data.points), data, ridge)
+    loss, _ = clipped_log_loss(embedding.fitted, data.targets, data.weights)
+    outputs = embedding.leave_one_out()
+    return Solution(data.points, embedding.coefficients, embedding.squared_norm, loss, outputs, data)
+
+
+def nystroem(kernel: Kernel, data: TrainingSet, ridge: float, n_landmarks: int, generator: torch.Generator) -> Solution:
+    """The span of landmarks; one row in twenty, at most 5000, is held out for the calibration."""
+    rest, held = hold_out(data, min(len(data) // 20, 5000), generator)
+    if len(held) == 0 or n_landmarks >= len(data):  # all rows are landmarks: nothing is saved by holding out
+        rest, held = data, data
+    landmarks = rest.points[choose_landmarks(rest, n_landmarks, generator)]
+    rows = KernelRows(kernel, rest.points, landmarks)
+    scaled = ridge * data.total_weight / rest.total_weight  # the absolute ridge stays
+    embedding = embed_by_landmarks(kernel, rest, scaled, landmarks, rows=rows)
+    alpha = embedding.coefficients
+    fitted = torch.cat([block.double() @ alpha for _, block in rows]) + rest.prior
+    loss, _ = clipped_log_loss(fitted, rest.targets, rest.weights)
+    outputs = fitted if held is rest else kernel.forward(held.points, landmarks) @ alpha + held.prior
+    return Solution(landmarks, alpha, embedding.squared_norm, loss, outputs, held)
+
+
+def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generator: torch.Generator) -> Solution:
+    """A subset that stands for each class: picked by kernel herding, weighted by the class it stands for."""
+    chosen, weights = [], []
+    for stratum in data.strata.unique():
+        own = (data.strata == stratum).nonzero()[:, 0]
+        total = float(data.weights[own].sum())
+        picks = max(1, round(size * len(own) / len(data)))
+        candidates = own[torch.randperm(len(own), generator=generator)[: max(HERDING_CANDIDATES, picks)]]
+        share = data.weights[candidates] / data.weights[candidates].sum()
+        order = herd(kernel.matrix(data.points[candidates]), share, min(picks, len(candidates)), replace=False)
+        chosen.append(candidates[order])
+        weights.append(torch.full((len(order),), total / len(order), dtype=torch.float64))
+    subset = replace(data.subset(torch.cat(chosen)), weights=torch.cat(weights))
+    return exact(kernel, subset, ridge)
+
+
+def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[TrainingSet, TrainingSet]:
+    """Split off about ``size`` random rows, of every stratum its share and never all."""
+    order = torch.randperm(len(data), generator=generator)
+    held = torch.zeros(len(data), dtype=torch.bool)
+    for stratum in data.strata.unique():
+        own = order[data.strata[order] == stratum]
+        held[own[: int(len(own) * size / len(data))]] = True
+    return data.subset(~held), data.subset(held)
+
+
+# Explicit features ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Moments:
+    """Sums over rows that are all an explicit embedding needs: they can be added batch by batch."""
+
+    products: Tensor  # Z^T diag(w) Z
+    targets: Tensor  # Z^T diag(w) Y, one column a class
+    features: Tensor  # Z^T w
+    total_weight: float = 0.0
+
+    @classmethod
+    def empty(cls, n_features: int, n_classes: int) -> Moments:
+        """No rows yet."""
+        zeros = torch.zeros(n_features, n_features + n_classes + 1, dtype=torch.float64)
+        return cls(zeros[:, :n_features].clone(), zeros[:, n_features:-1].clone(), zeros[:, -1].clone())
+
+    def add(self, Z: Tensor, Y: Tensor, w: Tensor) -> None:
+        """Add rows of features, one-hot targets and weights."""
+        Z, column = Z.double(), w[:, None]
+        self.products += weighted_gram(Z, column)
+        self.targets += Z.T @ (column * Y)
+        self.features += Z.T @ w
+        self.total_weight += float(w.sum())
+
+    def centred(self, prior: Tensor) -> Tensor:
+        """``Z^T diag(w) (Y - prior)``."""
+        return self.targets - self.features[:, None] * prior
+
+
+def sum_up(features: FeatureMap, data: TrainingSet) -> Moments:
+    """The moments of all rows, made of some rows at a time."""
+    moments = Moments.empty(features.n_features, data.targets.shape[1])
+    with torch.no_grad():
+        for rows in torch.arange(len(data)).split(FEATURE_ROWS):
+            moments.add(features(data.points[rows]), data.targets[rows], data.weights[rows])
+    return moments
+
+
+def explicit(features: FeatureMap, data: TrainingSet, ridge: float, generator: torch.Generator) -> Solution:
+    """The primal form on all rows; leave-one-out outputs at a sample of them."""
+    sample = data.sample(LEFT_OUT_ROWS, generator)
+    return solve_moments(sum_up(features, data), features, sample, ridge, data.prior)
+
+
+def solve_moments(moments: Moments, features: FeatureMap, sample: TrainingSet, ridge: float, prior: Tensor) -> Solution:
+    """The embedding of rows that have been summed up, with leave-one-out outputs at a sample of them."""
+    factor = factorise(moments.products, ridge * moments.total_weight)
+    W = factor.solve(moments.centred(prior))
+    with torch.no_grad():
+        Z = features(sample.points).double()
+    fitted = prior + Z @ W
+    loss, _ = clipped_log_loss(fitted, sample.targets, sample.weights)
+    leverage = (triangular_solve(factor, Z.T.contiguous()) ** 2).sum(0)
+    left = (1.0 - sample.weights.clamp(max=1.0) * leverage).clamp(min=1e-12)
+    outputs = sample.targets - (sample.targets - fitted) / left[:, None]
+    return Solution(None, W, float((W * W).sum()), loss, outputs, sample)

@@ -1,0 +1,171 @@
+"""EmbeddingClassifier with explicit features, in batches, and with every solver."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, train_test_split
+
+from kernelwright import EmbeddingClassifier, tuning
+from kernelwright.estimators import classifier as module
+from kernelwright.features import Nystroem, Polynomial, RandomFourier
+from kernelwright.kernels import Gaussian, Precomputed
+
+SOLVERS = ["exact", "nystroem", "fourier", "herding"]
+
+
+@pytest.fixture(scope="module")
+def circles():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 2))
+    return train_test_split(X, (np.hypot(*X.T) > 1.1).astype(int), random_state=0)
+
+
+def fitted(circles, **how):
+    X, _, y, _ = circles
+    return EmbeddingClassifier(random_state=0, **how).fit(X, y)
+
+
+# Solvers -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("learn", ["auto", None], ids=["auto", "as-given"])
+def test_every_solver_learns(circles, solver, learn):
+    _, X_new, _, y_new = circles
+    kernel = None if learn else Gaussian(0.7)
+    model = fitted(circles, kernel=kernel, learn=learn, ridge=1e-4, solver=solver, n_landmarks=300)
+    assert model.solver_ == solver
+    assert model.score(X_new, y_new) > 0.93
+    p = model.predict_proba(X_new)
+    np.testing.assert_allclose(p.sum(1), 1.0)
+    np.testing.assert_array_equal(model.predict(X_new), model.classes_[p.argmax(1)])
+    np.testing.assert_allclose(model.predict_proba(X_new[:1]), p[:1], atol=1e-10)
+    assert model.n_landmarks_ == len(model.coefficients_)
+
+
+def test_all_rows_as_landmarks_predict_like_the_exact_solution(circles):
+    _, X_new, _, _ = circles
+    how = {"kernel": Gaussian(0.7), "learn": None, "ridge": 1e-4, "probability": "clip"}
+    exact, landmarks = (fitted(circles, solver=s, n_landmarks=10**6, **how) for s in ("exact", "nystroem"))
+    np.testing.assert_allclose(landmarks.raw_outputs(X_new), exact.raw_outputs(X_new), atol=1e-5)
+
+
+def test_many_rows_are_solved_by_landmarks_and_verbose_says_so(circles, capsys, monkeypatch):
+    monkeypatch.setattr("kernelwright.solvers.EXACT_UP_TO", 1000)
+    monkeypatch.setattr(tuning, "MANY", 1000)
+    model = fitted(circles, n_landmarks=100, verbose=1)
+    assert (model.solver_, model.n_landmarks_) == ("nystroem", 100)
+    assert "1125 rows: solver nystroem, 100 landmarks" in capsys.readouterr().err
+    _, X_new, _, y_new = circles
+    assert model.score(X_new, y_new) > 0.93
+
+
+def test_weights_of_all_rows_need_an_exact_solution(circles):
+    model = fitted(circles, kernel=Gaussian(0.7), learn=None, solver="nystroem", n_landmarks=50)
+    with pytest.raises(ValueError, match="solver='exact' only, not 'nystroem'"):
+        model.embedding_weights(circles[1])
+
+
+def test_a_precomputed_kernel_is_always_exact(circles):
+    X, _, y, _ = circles
+    model = EmbeddingClassifier("precomputed", learn=None).fit(Gaussian()(X[:200]), y[:200])
+    assert model.solver_ == "exact"
+    assert isinstance(model.kernel_, Precomputed)
+
+
+# Features ----------------------------------------------------------------------------------------------------
+
+MAPS = [RandomFourier(200, lengthscale="median"), Nystroem(Gaussian("median"), 100), Polynomial(2)]
+
+
+@pytest.mark.parametrize("features", MAPS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("learn", ["auto", "leave-one-out", "rademacher"])
+def test_explicit_features_learn(circles, features, learn):
+    _, X_new, _, y_new = circles
+    before = repr(features)
+    model = fitted(circles, features=features, learn=learn, max_iter=15)
+    assert model.solver_ == "explicit"
+    assert model.score(X_new, y_new) > (0.85 if isinstance(features, Polynomial) else 0.93)
+    assert repr(features) == before  # the user's map is copied, not changed
+    np.testing.assert_allclose(model.predict_proba(X_new[:1]), model.predict_proba(X_new)[:1], atol=1e-10)
+
+
+def test_explicit_features_by_mini_batches(circles):
+    _, X_new, _, y_new = circles
+    how = {"learn": "rademacher", "optimizer": "adam", "batch_size": 200, "max_iter": 60}
+    model = fitted(circles, features=RandomFourier(60, lengthscale=3.0), **how)
+    assert model.score(X_new, y_new) > 0.9
+    assert len(model.history_) == 60
+
+
+def test_features_in_grids_clones_and_pickles(circles):
+    X, X_new, y, _ = circles
+    grid = GridSearchCV(
+        EmbeddingClassifier(features=RandomFourier(60), learn=None, ridge=1e-4),
+        {"features__lengthscale": [0.05, 1.0]},
+        cv=2,
+    ).fit(X, y)
+    assert grid.best_params_ == {"features__lengthscale": 1.0}
+    model = fitted(circles, features=Polynomial(2), max_iter=3)
+    copies = (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), clone(model).fit(X, y))
+    for other in copies:
+        np.testing.assert_array_equal(other.predict_proba(X_new), model.predict_proba(X_new))
+
+
+def test_a_kernel_and_features_are_refused(circles):
+    with pytest.raises(ValueError, match="either a kernel or features"):
+        fitted(circles, kernel=Gaussian(), features=Polynomial(2))
+
+
+# Batches -----------------------------------------------------------------------------------------------------
+
+
+def batches(X, y, size):
+    for start in range(0, len(y), size):
+        yield X[start : start + size], y[start : start + size]
+
+
+def test_batches_add_up_to_all_rows():
+    X, y = load_digits(return_X_y=True)
+    how = {"features": RandomFourier(150, lengthscale=25.0), "learn": None, "random_state": 0}
+    whole = EmbeddingClassifier(ridge=1e-4, **how).fit(X, y)
+    parts = EmbeddingClassifier(ridge=1e-4 * len(y) / 500, **how)  # the absolute ridge is kept as rows are added
+    for X_part, y_part in batches(X, y, 500):
+        parts.partial_fit(X_part, y_part, classes=np.arange(10))
+    assert parts.ridge_ == pytest.approx(whole.ridge_)
+    np.testing.assert_allclose(parts.raw_outputs(X), whole.raw_outputs(X), atol=1e-8)
+
+
+def test_an_iterator_of_batches(monkeypatch):
+    monkeypatch.setattr(module, "LEFT_OUT_ROWS", 600)
+    X, y = load_digits(return_X_y=True)
+    X_train, X_new, y_train, y_new = train_test_split(X, y, random_state=0)
+    model = EmbeddingClassifier(features=RandomFourier(300, lengthscale="median"), random_state=0)
+    model.fit_batches(batches(X_train, y_train, 200))
+    assert model.score(X_new, y_new) > 0.93
+    assert model.fit_batches(iter([(X_train, y_train)])).score(X_new, y_new) > 0.93
+
+
+def test_a_memory_mapped_array(tmp_path, circles):
+    X, X_new, y, y_new = circles
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = EmbeddingClassifier(features=RandomFourier(100, lengthscale="median"), random_state=0).fit(mapped, y)
+    assert model.score(X_new, y_new) > 0.93
+
+
+def test_faults_of_batches(circles):
+    X, _, y, _ = circles
+    with pytest.raises(AttributeError, match="partial_fit"):
+        EmbeddingClassifier().partial_fit(X, y)
+    model = EmbeddingClassifier(features=Polynomial(2), learn=None).partial_fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match=r"Labels .*7.* are new: pass all classes"):
+        model.partial_fit(X[:2], [0, 7])
+    with pytest.raises(ValueError, match="are not among the given classes"):
+        clone(model).partial_fit(X, y, classes=[0, 5])
+    with pytest.raises(ValueError, match="no batch"):
+        model.fit_batches([])

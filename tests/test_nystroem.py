@@ -1,0 +1,86 @@
+"""Embeddings by landmarks: the exact solution where all rows are landmarks, the normal equations elsewhere."""
+
+import numpy as np
+import pytest
+import torch
+
+from kernelwright.arrays import one_hot
+from kernelwright.embedding import TrainingSet, embed, smoothed_prior
+from kernelwright.kernels import Gaussian, Laplace, Tabular
+from kernelwright.nystroem import KernelRows, choose_landmarks, embed_by_landmarks
+
+N, M = 150, 3
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 4))
+LABELS = RNG.integers(0, M, N)
+WEIGHTS = RNG.uniform(0.3, 3.0, N)
+RIDGE = 1e-3
+kernels = pytest.mark.parametrize("kernel", [Gaussian(1.5), Laplace(3.0), Tabular(2.0)], ids=lambda k: type(k).__name__)
+
+
+def data(weighted: bool = False, centred: bool = True) -> TrainingSet:
+    Y, w = one_hot(LABELS, M), torch.from_numpy(WEIGHTS if weighted else np.ones(N))
+    return TrainingSet.of(torch.from_numpy(X), Y, weights=w, prior=smoothed_prior(Y, w) if centred else None)
+
+
+@kernels
+@pytest.mark.parametrize("weighted", [False, True], ids=["ones", "weights"])
+@pytest.mark.parametrize("centred", [False, True], ids=["raw", "centred"])
+def test_all_rows_as_landmarks_give_the_exact_embedding(kernel, weighted, centred):
+    rows = data(weighted, centred)
+    new = torch.from_numpy(RNG.normal(size=(40, 4)))
+    found = embed_by_landmarks(kernel, rows, RIDGE, rows.points)
+    expected = embed(kernel.matrix(rows.points), rows, RIDGE)
+    K = kernel.forward(new, rows.points).detach()
+    np.testing.assert_allclose(K @ found.coefficients, K @ expected.coefficients, atol=1e-6)
+    assert found.squared_norm == pytest.approx(expected.squared_norm, rel=1e-5)
+
+
+@kernels
+@pytest.mark.parametrize("weighted", [False, True], ids=["ones", "weights"])
+def test_the_normal_equations_hold(kernel, weighted):
+    rows, few = data(weighted), torch.from_numpy(X[::5])
+    K, K_MM = kernel.forward(torch.from_numpy(X), few).detach().numpy(), kernel.matrix(few).numpy()
+    w, noise = np.diag(rows.weights), RIDGE * rows.total_weight
+    expected = np.linalg.solve(K.T @ w @ K + noise * K_MM, K.T @ w @ rows.centred.numpy())
+    found = embed_by_landmarks(kernel, rows, RIDGE, few)
+    np.testing.assert_allclose(K @ found.coefficients.numpy(), K @ expected, atol=1e-6)
+    assert found.residual <= 1e-8
+    assert found.squared_norm == pytest.approx(np.trace(expected.T @ K_MM @ expected), rel=1e-5)
+
+
+def test_single_precision_is_close(monkeypatch):
+    rows, few = data(), torch.from_numpy(X[::5])
+    double = embed_by_landmarks(Gaussian(1.5), rows, RIDGE, few)
+    monkeypatch.setattr("kernelwright.nystroem.DOUBLE_UP_TO", 0)
+    single = embed_by_landmarks(Gaussian(1.5), rows, RIDGE, few)
+    assert single.residual <= 1e-3
+    K = Gaussian(1.5)(X, X[::5])
+    np.testing.assert_allclose(K @ single.coefficients.numpy(), K @ double.coefficients.numpy(), atol=5e-3)
+
+
+def test_rows_made_anew_equal_rows_that_are_kept(monkeypatch):
+    monkeypatch.setattr("kernelwright.nystroem.BLOCK_ENTRIES", 30 * 40)
+    kernel, points = Laplace(2.0), torch.from_numpy(X)
+    kept, anew = (KernelRows(kernel, points, points[:40], share) for share in (0.5, 0.0))
+    assert (kept.kept is None, anew.kept is None) == (False, True)
+    for _ in range(2):
+        for (at, block), (same, other) in zip(kept, anew, strict=True):
+            assert at == same
+            torch.testing.assert_close(block, other)
+            np.testing.assert_allclose(block, kernel.forward(points[at], points[:40]).detach(), atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 10, 100, N, 2 * N])
+def test_landmarks_are_distinct_rows_and_show_every_class(size):
+    rows = data()
+    found = choose_landmarks(rows, size, torch.Generator().manual_seed(0))
+    assert len(found) == len(found.unique()) == min(size, N)
+    assert size < M or len(rows.strata[found].unique()) == M
+
+
+def test_rare_classes_get_more_than_their_share():
+    labels = (np.arange(1000) < 50).astype(int)
+    rows = TrainingSet.of(torch.zeros(1000, 1, dtype=torch.float64), one_hot(labels, 2))
+    found = choose_landmarks(rows, 100, torch.Generator().manual_seed(0))
+    assert int((rows.strata[found] == 1).sum()) == 27  # half of 5 and half of 50

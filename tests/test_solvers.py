@@ -1,0 +1,117 @@
+"""Ways to hold an embedding agree where they should, and come close where they approximate."""
+
+import numpy as np
+import pytest
+import torch
+
+from kernelwright import solvers
+from kernelwright.arrays import one_hot
+from kernelwright.embedding import TrainingSet, smoothed_prior
+from kernelwright.features import Polynomial, RandomFourier, fourier_features
+from kernelwright.kernels import FeatureKernel, Gaussian
+from kernelwright.solvers import choose_solver, exact, explicit, herding, hold_out, nystroem
+
+N = 400
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 2))
+LABELS = (np.hypot(*X.T) > 1.1).astype(int)
+NEW = torch.from_numpy(RNG.normal(size=(300, 2)))
+TRUTH = (np.hypot(*NEW.numpy().T) > 1.1).astype(int)
+KERNEL, RIDGE = Gaussian(0.7), 1e-4
+
+
+def data() -> TrainingSet:
+    Y, w = one_hot(LABELS, 2), torch.ones(N, dtype=torch.float64)
+    return TrainingSet.of(torch.from_numpy(X), Y, weights=w, prior=smoothed_prior(Y, w))
+
+
+def random() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def outputs(found, features=None) -> np.ndarray:
+    with torch.no_grad():
+        values = KERNEL.forward(NEW, found.points) if features is None else features(NEW)
+    return (values @ found.coefficients + data().prior).numpy()
+
+
+def test_all_rows_as_landmarks_are_the_exact_solution():
+    expected, found = exact(KERNEL, data(), RIDGE), nystroem(KERNEL, data(), RIDGE, N, random())
+    np.testing.assert_allclose(outputs(found), outputs(expected), atol=1e-5)
+    assert found.squared_norm == pytest.approx(expected.squared_norm, rel=1e-3)
+    assert found.training_loss == pytest.approx(expected.training_loss, rel=1e-3)
+
+
+@pytest.mark.parametrize("rows", [7, 64, 10_000])
+def test_explicit_features_are_the_exact_solution_of_their_kernel(rows, monkeypatch):
+    monkeypatch.setattr(solvers, "FEATURE_ROWS", rows)  # a sum over batches of any size
+    features = Polynomial(3)
+    features.prepare(torch.from_numpy(X))
+    expected, found = exact(FeatureKernel(features), data(), RIDGE), explicit(features, data(), RIDGE, random())
+    with torch.no_grad():
+        dense = features(NEW) @ features(torch.from_numpy(X)).T @ expected.coefficients + data().prior
+    np.testing.assert_allclose(outputs(found, features), dense, atol=1e-8)
+    np.testing.assert_allclose(found.outputs, expected.outputs, atol=1e-8)  # leave-one-out
+    assert found.squared_norm == pytest.approx(expected.squared_norm, rel=1e-6)
+
+
+@pytest.mark.parametrize("solve", [nystroem, herding], ids=["nystroem", "herding"])
+def test_few_landmarks_come_close(solve):
+    found = solve(KERNEL, data(), RIDGE, 60, random())
+    assert len(found.coefficients) == pytest.approx(60, abs=2)
+    assert (outputs(found).argmax(1) == TRUTH).mean() > 0.87
+
+
+def test_herded_rows_are_better_than_random_ones():
+    """The mean of a herded subset follows the mean of all rows; its weights add up to theirs."""
+    found = herding(KERNEL, data(), RIDGE, 20, random())
+    assert float(found.rows.weights.sum()) == pytest.approx(N)
+
+    def gap(points: torch.Tensor, weights: torch.Tensor) -> float:
+        everything = torch.from_numpy(X)
+        w, u = weights / weights.sum(), torch.full((N,), 1.0 / N, dtype=torch.float64)
+        K = KERNEL.matrix(torch.cat([points, everything]))
+        signed = torch.cat([w, -u])
+        return float(signed @ K @ signed)
+
+    rivals = [torch.from_numpy(X[np.random.default_rng(s).choice(N, 20, replace=False)]) for s in range(20)]
+    assert gap(found.points, found.rows.weights) < min(gap(r, torch.ones(20, dtype=torch.float64)) for r in rivals)
+
+
+def test_fourier_features_come_close():
+    features = fourier_features(KERNEL, 600, 2, seed=0)
+    found = explicit(features, data(), RIDGE, random())
+    assert (outputs(found, features).argmax(1) == TRUTH).mean() > 0.93
+
+
+def test_calibration_rows_of_landmarks_were_not_fitted():
+    found = nystroem(KERNEL, data(), RIDGE, 60, random())
+    assert len(found.rows) == pytest.approx(N // 20, abs=2)
+    rest, held = hold_out(data(), N // 20, random())
+    assert len(rest) + len(held) == N
+    assert not set(map(tuple, held.points.tolist())) & set(map(tuple, rest.points.tolist()))
+
+
+@pytest.mark.parametrize(
+    ("n", "wished", "expected"), [(500, None, "exact"), (8000, 10, "exact"), (10**6, None, "nystroem")]
+)
+def test_the_solver_follows_from_the_number_of_rows(n, wished, expected):
+    name, size = choose_solver(n, wished)
+    assert name == expected
+    assert size == n if name == "exact" else 1000 <= size <= 7500
+
+
+def test_little_memory_means_few_landmarks(monkeypatch):
+    monkeypatch.setattr(solvers, "free_memory", lambda: 1e8)
+    assert choose_solver(5000, None)[0] == "nystroem"
+    assert choose_solver(10**6, None)[1] < 2000
+
+
+def test_moments_add_up_in_any_order():
+    features = RandomFourier(10)
+    features.prepare(torch.from_numpy(X))
+    rows = data()
+    whole = solvers.sum_up(features, rows)
+    parts = [solvers.sum_up(features, rows.subset(torch.arange(N) % 3 == k)) for k in (2, 0, 1)]
+    torch.testing.assert_close(sum(part.products for part in parts), whole.products)
+    torch.testing.assert_close(sum(part.centred(rows.prior) for part in parts), whole.centred(rows.prior))
