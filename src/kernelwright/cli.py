@@ -182,7 +182,7 @@ def _mnist_network(quick: bool, output: Path) -> bool:
             progress.update(bar, advance=1, description=f"{name}: {accuracy:.2f} %")
 
         curves = mnist_network.run(protocol, progress=tell)
-    console.print(_table("MNIST: test accuracy in % by epoch", mnist_network.rows_of(curves)))
+    console.print(_table("MNIST, test accuracy, %", mnist_network.rows_of(curves)))
     path = output / "mnist-network.png"
     write_whole(path, mnist_network.picture(curves).png)
     verdict = "ahead after every epoch" if curves.ahead else "not ahead after every epoch"

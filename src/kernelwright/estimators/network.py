@@ -38,6 +38,7 @@ __all__ = ["EmbeddingNetworkClassifier"]
 
 MERGE_UP_TO = 5000  # rows; beyond, mini-batches make copies and weights equal only on average anyway
 HOLD_OUT_FROM = 2000  # rows; with fewer, every row is needed for learning
+START_RIDGE = 0.01
 JUDGED_ROWS = 1000  # enough for a ridge and two numbers of a probability map
 
 
@@ -71,8 +72,9 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
         tau: a number, "4e", "4e/n" ("auto"), "4e/sqrt(n)" or "1/n", with n the number of training rows.
     epsilon : float, default=0.1
         Clip of the loss. Far better than the published 1e-15, whose slopes of ``1 / f`` are spikes.
-    ridge : float, default=0.01
-        lambda, where its learning starts.
+    ridge : float or "auto", default="auto"
+        lambda, where its learning starts. "auto" is a hundredth of the mean square of a feature at the start (0.01
+        under a kernel), so that it does not matter on which scale a network gives its features.
     choose_ridge : bool, default=True
         Where rows are held out: move the ridge in the end to where their leave-one-out outputs are best. (Rows that
         the network has learned would ask for too little.)
@@ -162,7 +164,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
             StrOptions({"auto", "4e", "4e/n", "4e/sqrt(n)", "1/n"}),
         ],
         "epsilon": [Interval(Real, 0, 1 / math.e, closed="neither")],
-        "ridge": [Interval(Real, 0, None, closed="neither")],
+        "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "choose_ridge": ["boolean"],
         "validation": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
         "batch_size": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
@@ -198,7 +200,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
         sup: float | str = "empirical",
         complexity_weight: float | str = "auto",
         epsilon: float = 0.1,
-        ridge: float = 0.01,
+        ridge: float | str = "auto",
         choose_ridge: bool = True,
         validation: float | str = "auto",
         batch_size: int | str = "auto",
@@ -329,7 +331,8 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
                     f"Got {self.hidden!r} instead."
                 )
             module = mlp(data.points.shape[1], hidden, activation=self.activation, dropout=self.dropout)
-        ridge, kernel = (self.ridge_, self.kernel_) if warm else (self.ridge, self.kernel)
+        kernel = self.kernel_ if warm else self.kernel
+        ridge = self.ridge_ if warm else START_RIDGE if self.ridge == "auto" else float(self.ridge)
         if kernel is None:
             head: LinearHead | KernelHead = LinearHead(ridge, intercept=self.intercept)
         else:
@@ -340,6 +343,8 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
         some = network.features(data.points[:JUDGED_ROWS])
         if isinstance(head, KernelHead) and not warm:
             head.kernel.prepare(some, data.weights[:JUDGED_ROWS])
+        elif self.ridge == "auto" and not warm:
+            head.ridge = min(max(START_RIDGE * float(some.square().mean()), 1e-8), 1e3)
         self._n_features_out = some.shape[1]
         return network
 

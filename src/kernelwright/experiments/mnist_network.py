@@ -45,7 +45,7 @@ class Protocol:
     ridge: float
 
 
-QUICK = Protocol(6000, 10000, (8, 16), 128, 250, 8, 0.001, None, 0.01)
+QUICK = Protocol(6000, 10000, (16, 32), 128, 500, 10, 0.003, None, 1e-4)
 FULL = Protocol(60000, 10000, (32, 64), 1024, 6000, 800, 0.01, 0.1, 10.0)
 
 
