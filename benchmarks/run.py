@@ -57,9 +57,7 @@ def main() -> None:
         elif name == "head":
             import head
 
-            title = (
-                "Embedding head, value and gradient (1000 rows, 512 features, 10 classes), and a CNN's step"
-            )
+            title = "Embedding head, value and gradient (1000 rows, 512 features, 10 classes), and a CNN's step"
             show("head", title, head.rows(arguments.quick))
         elif name == "default":
             import default

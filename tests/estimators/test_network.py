@@ -186,6 +186,8 @@ def test_rows_are_held_out_by_itself_where_there_are_many():
     X, y = make_moons(2400, noise=0.2, random_state=0)
     model = small(batch_size=200, max_epochs=15, learning_rate=0.05).fit(X, y)
     assert model.score(X, y) > 0.95
+    assert model.batch_size_ == 200
+    assert small(max_epochs=1).fit(X, y).batch_size_ == 500
 
 
 def test_clipped_gradients_and_no_schedule_take_other_steps(moons):
@@ -227,8 +229,9 @@ def test_ctrl_c_keeps_what_was_learned(moons):
 
 def test_warm_start_goes_on(moons):
     model = small(warm_start=True, learning_rate=0.002).fit(*moons)
-    first = model.history_[0].loss
+    first, weights = model.history_[0].loss, model.module_[0].weight.detach().clone()
     assert model.fit(*moons).history_[0].loss < first
+    assert not torch.equal(model.module_[0].weight, weights)
 
 
 def test_verbose_writes_to_standard_error(moons, capsys):
@@ -351,6 +354,7 @@ def test_copies_pickles_and_grid_search(moons):
         ({"dropout": 1.0}, "'dropout' parameter"),
         ({"schedule": "linear"}, "'schedule' parameter"),
         ({"complexity_weight": "5e"}, "'complexity_weight' parameter"),
+        ({"device": "abacus"}, "'device' parameter of EmbeddingNetworkClassifier must be 'auto' or a device that"),
     ],
 )
 def test_bad_options_get_a_clear_sentence(moons, options, message):

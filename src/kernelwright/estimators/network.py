@@ -6,6 +6,7 @@ import copy
 import hashlib
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
@@ -128,7 +129,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
     ridge_, complexity_, objective_ : float
     history_ : list of Step
         One for each epoch, means over its batches.
-    n_iter_ : int
+    n_iter_, batch_size_ : int
     coefficients_ : ndarray
         W, a row for each feature (the last for the intercept); with a kernel V, a row for each of ``points_``.
     probability_map_ : ProbabilityMap
@@ -263,7 +264,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
         if self.checkpoint is not None:
             checkpoint = Checkpoint.of(self.checkpoint, self._job(data), seed)
             seed = checkpoint.seed
-        with seeded(seed), threads_for(0 if data.points.ndim == 2 else len(data)):
+        with seeded(seed), threads_for(len(data) if data.points.ndim == 2 else sys.maxsize):
             network = self._start_network(data)
             learned, judged = self._split(data)
             bound, plan = self._settings(network, len(learned), data)
@@ -315,7 +316,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
             X = self.scaler_.transform(X.reshape(len(X), -1)).reshape(X.shape)
         if self.module is None:
             X = X.reshape(len(X), -1)
-        return torch.from_numpy(np.array(X))
+        return torch.from_numpy(np.require(X, requirements=["C", "W"]))  # torch takes no read-only memory
 
     def _start_network(self, data: TrainingSet) -> EmbeddingNetwork:
         warm = self.warm_start and hasattr(self, "module_")
@@ -338,8 +339,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
         else:
             refuse_if_too_large(len(data))
             head = KernelHead(copy.deepcopy(kernel), ridge, intercept=self.intercept)
-        device = ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
-        network = EmbeddingNetwork(module.float(), head, device)
+        network = EmbeddingNetwork(module.float(), head, self._device())
         some = network.features(data.points[:JUDGED_ROWS])
         if isinstance(head, KernelHead) and not warm:
             head.kernel.prepare(some, data.weights[:JUDGED_ROWS])
@@ -347,6 +347,18 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
             head.ridge = min(max(START_RIDGE * float(some.square().mean()), 1e-8), 1e3)
         self._n_features_out = some.shape[1]
         return network
+
+    def _device(self) -> str:
+        if self.device == "auto":
+            return "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(
+                "The 'device' parameter of EmbeddingNetworkClassifier must be 'auto' or a device that torch finds "
+                f"here. Got {self.device!r} instead."
+            ) from error
+        return self.device
 
     def _split(self, data: TrainingSet) -> tuple[Tensor, Tensor]:
         """Numbers of the rows the network learns from, and of those that judge the final embedding."""
@@ -366,7 +378,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
         batch = self.batch_size
         if batch == "auto":
             batch = n if n <= 1000 else max(500, 4 * width)
-        batch = min(int(batch), n)
+        self.batch_size_ = batch = min(int(batch), n)
         epochs = self.max_epochs
         if epochs == "auto":
             epochs = max(20, math.ceil(300 / max(1, round(n / batch))))
@@ -422,7 +434,8 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
         self.ridge_, self.complexity_ = solution.ridge, math.sqrt(sup * solution.squared_norm)
         self.coefficients_ = solution.coefficients.numpy()
         self.points_ = None if solution.points is None else solution.points.numpy()
-        self._network = network.requires_grad_(False)
+        network.zero_grad()  # the last gradients are as large as the network itself
+        self._network = network
         self.module_ = network.module
         self.kernel_ = network.head.kernel if isinstance(network.head, KernelHead) else None
         varied = float((solution.left_out - solution.left_out.mean(0)).abs().mean())
