@@ -64,3 +64,17 @@ def test_single_precision_features_are_solved_in_double():
     np.testing.assert_allclose(W.detach(), plain_solve(Z, T, noise, None)[0], rtol=1e-5, atol=1e-6)
     W.sum().backward()
     assert single.grad.dtype == torch.float32
+
+
+@weightings
+@pytest.mark.parametrize("noise", [1e-4, 5.0], ids=["below rounding", "above rounding"])
+def test_single_precision_products_are_used_only_where_the_noise_covers_their_rounding(weighted, noise):
+    """Nearly equal columns: at the small noise a float32 Gram matrix would lose what tells them apart."""
+    rng = np.random.default_rng(0)
+    Z = torch.from_numpy(rng.normal(size=(200, 1)) + 1e-3 * rng.normal(size=(200, 4))).float()
+    T = torch.from_numpy(rng.normal(size=(200, M))).float()
+    w = torch.from_numpy(rng.uniform(0.3, 3.0, 200)) if weighted else None
+    level = torch.tensor(noise, dtype=torch.float64)
+    W = ridge_weights(Z, T, level, w)
+    expected, _ = plain_solve(Z.double(), T.double(), level, w)
+    np.testing.assert_allclose(W, expected, atol=2e-4 * np.abs(expected).max())
