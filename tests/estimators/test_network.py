@@ -96,6 +96,12 @@ def test_dropout_and_a_scored_part_of_each_batch_change_what_is_learned(moons):
     assert len(set(losses)) == 3
 
 
+@pytest.mark.parametrize(("width", "scored"), [(6, 0.0), (100, 0.5)], ids=["few features", "many features"])
+def test_half_of_each_batch_is_scored_where_features_are_many(moons, width, scored):
+    by_itself, asked = (small(hidden=(width,), validation=v).fit(*moons) for v in ("auto", scored))
+    assert by_itself.history_ == asked.history_
+
+
 def test_weights_mean_repetition(moons):
     X, y = moons
     counts = np.arange(len(y)) % 3
