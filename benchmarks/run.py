@@ -1,4 +1,4 @@
-"""All benchmarks: ``python benchmarks/run.py [--quick] [floor] [head] [default] [fits]``.
+"""All benchmarks: ``python benchmarks/run.py [--quick] [floor] [head] [default] [fits] [large]``.
 
 Each prints a table and writes it as CSV into ``benchmarks/results``. Times are ratios measured side by side in one run
 wherever one thing is said to be faster than another.
@@ -41,7 +41,7 @@ def machine() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=["floor", "head", "default", "fits"])
+    parser.add_argument("names", nargs="*", default=["floor", "head", "default", "fits", "large"])
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller sets")
     arguments = parser.parse_args()
     console.print(f"Machine: {machine()}")
@@ -71,8 +71,12 @@ def main() -> None:
 
             show("fits", "Whole fits next to other methods, same split", fits.rows(arguments.quick))
             show("fits_mean", "The same, averaged over the data sets that every method finished", fits.means())
+        elif name == "large":
+            import large
+
+            show("large", "Many rows: accuracy on test rows, time and memory to fit", large.rows(arguments.quick))
         else:
-            parser.error(f"no benchmark {name!r}: floor, head, default or fits")
+            parser.error(f"no benchmark {name!r}: floor, head, default, fits or large")
 
 
 if __name__ == "__main__":

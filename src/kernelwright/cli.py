@@ -111,13 +111,15 @@ def datasets() -> None:
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(help="What to recompute: table1, networks or mnist-network.")] = "table1",
-    sets: Annotated[str | None, typer.Option(help="Data sets, separated by commas (not for mnist-network).")] = None,
+    name: Annotated[
+        str, typer.Argument(help="What to recompute: table1, networks, mnist-network or mnist-pixels.")
+    ] = "table1",
+    sets: Annotated[str | None, typer.Option(help="Data sets, separated by commas (not for the two of MNIST).")] = None,
     jobs: Annotated[int, typer.Option(help="Folds computed at the same time.")] = 2,
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="mnist-network: minutes on two cores, or the published sizes.")
     ] = True,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the picture of mnist-network.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for pictures.")] = Path(
         "kernelwright-reproduce"
     ),
 ) -> None:
@@ -128,8 +130,10 @@ def reproduce(
         reached = _networks(None if sets is None else sets.split(","), jobs)
     elif name == "mnist-network":
         reached = _mnist_network(quick, output)
+    elif name == "mnist-pixels":
+        reached = _mnist_pixels(output)
     else:
-        raise ValueError(f"There is no experiment {name!r}. Known: table1, networks, mnist-network.")
+        raise ValueError(f"There is no experiment {name!r}. Known: table1, networks, mnist-network, mnist-pixels.")
     if not reached:
         raise typer.Exit(1)
 
@@ -188,3 +192,20 @@ def _mnist_network(quick: bool, output: Path) -> bool:
     verdict = "ahead after every epoch" if curves.ahead else "not ahead after every epoch"
     console.print(f"The embedding is {verdict}. Picture: {path}", soft_wrap=True)
     return curves.ahead
+
+
+def _mnist_pixels(output: Path) -> bool:
+    from kernelwright.experiments import mnist_pixels
+    from kernelwright.reports import write_whole
+
+    output.mkdir(parents=True, exist_ok=True)
+    with _progress() as progress:
+        bar = progress.add_task("learning", total=len(mnist_pixels.GOALS))
+        outcomes = mnist_pixels.run(progress=lambda _: progress.advance(bar))
+    console.print(
+        _table("MNIST from pixels: test accuracy of a learned Gaussian kernel", mnist_pixels.rows_of(outcomes))
+    )
+    path = output / "mnist-pixels.png"
+    write_whole(path, mnist_pixels.picture(outcomes[-1]).png)
+    console.print(f"Picture of the learned length scales: {path}", soft_wrap=True)
+    return all(outcome.reached for outcome in outcomes)

@@ -59,7 +59,7 @@ def choose_solver(n: int, n_landmarks: int | None) -> tuple[str, int]:
     """The solver for n rows and its number of landmarks, by cost and by the memory there is."""
     if n <= EXACT_UP_TO and 4 * 8.0 * n**2 < 0.9 * free_memory():
         return "exact", n
-    wished = n_landmarks or min(max(n // 25, 1000), 7500)
+    wished = n_landmarks or min(max(n // 20, 1000), 7500)
     fits = int(math.sqrt(0.2 * free_memory() / 8.0))  # a few M x M matrices in double precision
     return "nystroem", max(1, min(wished, fits, n))
 

@@ -114,7 +114,7 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         How the embedding of all rows is held: exactly; in the span of landmarks, by preconditioned conjugate gradients;
         by random Fourier features; by a weighted subset. "auto" is exact up to 8000 rows, landmarks beyond.
     n_landmarks : int or None, default=None
-        Landmarks of "nystroem", features of "fourier", rows of "herding"; ``None`` is one in 25 rows, between 1000
+        Landmarks of "nystroem", features of "fourier", rows of "herding"; ``None`` is one in 20 rows, between 1000
         and 7500.
     probability : {"auto", "power", "softmax", "clip"}, default="auto"
         Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
