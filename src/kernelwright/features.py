@@ -27,7 +27,7 @@ __all__ = ["FeatureMap", "Network", "Nystroem", "Polynomial", "RandomFourier", "
 
 
 class RandomFourier(FeatureMap):
-    """Random Fourier features [Rahimi2007]_: ``sqrt(2/p) [cos(W x / lengthscale), sin(W x / lengthscale)]``.
+    """Random Fourier features [Rahimi2008]_: ``sqrt(2/p) [cos(W x / lengthscale), sin(W x / lengthscale)]``.
 
     Inner products are unbiased estimates of the kernel, with an error of order ``1/sqrt(p)``. The frequencies W are
     those of unit length scale and stay; the length scales are learned.

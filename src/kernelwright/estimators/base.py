@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import itertools
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,9 @@ from torch import Tensor
 
 from kernelwright.arrays import check_memory
 from kernelwright.kernels import Kernel, Precomputed, Tabular
+from kernelwright.training import Step
 
-__all__ = ["KernelEstimator", "refuse_if_too_large"]
+__all__ = ["KernelEstimator", "refuse_if_too_large", "with_lines"]
 
 BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
 
@@ -65,3 +68,22 @@ def refuse_if_too_large(n_rows: int) -> None:
         f"An exact embedding of {n_rows} distinct rows",
         "Use solver='nystroem' where there is one ('auto' does), or fit on a sample of the rows.",
     )
+
+
+def with_lines(callback: Callable[[Step], Any] | None, every: int) -> Callable[[Step], Any] | None:
+    """The user's callback, and before it a line on standard error every so many steps."""
+    if not every:
+        return callback
+    steps = itertools.count()
+
+    def report(step: Step) -> None:
+        number = next(steps)
+        if number % int(every) == 0:
+            sys.stderr.write(
+                f"step {number:4d}  objective {step.objective:.5f}  loss {step.loss:.5f}  "
+                f"complexity {step.complexity:.4g}\n"
+            )
+        if callback is not None:
+            callback(step)
+
+    return report

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 import sys
 from collections.abc import Callable, Iterable
@@ -24,7 +23,7 @@ from kernelwright.arrays import generator, merge_duplicates, one_hot
 from kernelwright.calibration import ProbabilityMap, fit_map, fit_shifted_power
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.entropy import clip_entropy, embedding_entropy
-from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
+from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large, with_lines
 from kernelwright.features import FeatureMap, fourier_features
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.linalg import threads_for
@@ -395,7 +394,7 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
             batch_order=self.batch_order,
             tol=self.tol,
             patience=self.patience,
-            callback=_with_lines(self.callback, self.verbose),
+            callback=with_lines(self.callback, self.verbose),
             warm=warm,
             average=self.kernel is None and self.solver_ == "exact",
         )
@@ -583,22 +582,3 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         result = np.zeros((len(distinct), len(kept)))
         result[:, kept] = (distinct / counts)[:, place]
         return result
-
-
-def _with_lines(callback: Callable[[Step], Any] | None, every: int) -> Callable[[Step], Any] | None:
-    """The user's callback, and before it a line on standard error every so many steps."""
-    if not every:
-        return callback
-    steps = itertools.count()
-
-    def report(step: Step) -> None:
-        number = next(steps)
-        if number % int(every) == 0:
-            sys.stderr.write(
-                f"step {number:4d}  objective {step.objective:.5f}  loss {step.loss:.5f}  "
-                f"complexity {step.complexity:.4g}\n"
-            )
-        if callback is not None:
-            callback(step)
-
-    return report

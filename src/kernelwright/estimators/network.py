@@ -26,8 +26,7 @@ from kernelwright.calibration import ProbabilityMap, fit_map
 from kernelwright.embedding import TrainingSet
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
 from kernelwright.errors import CollapseWarning
-from kernelwright.estimators.base import refuse_if_too_large
-from kernelwright.estimators.classifier import _with_lines
+from kernelwright.estimators.base import refuse_if_too_large, with_lines
 from kernelwright.kernels import Kernel
 from kernelwright.linalg import threads_for
 from kernelwright.network import ACTIVATIONS, Bound, EmbeddingNetwork, KernelHead, LinearHead, known_bound, mlp
@@ -274,7 +273,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
                 bound=bound,
                 plan=plan,
                 held_out=data.subset(judged) if len(learned) < len(data) else None,
-                callback=_with_lines(self.callback, self.verbose),
+                callback=with_lines(self.callback, self.verbose),
                 checkpoint=checkpoint,
             )
             self.objective_, self.history_, self.n_iter_ = result.value, result.history, result.n_iter

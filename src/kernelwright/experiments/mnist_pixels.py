@@ -55,9 +55,9 @@ def run(
             for ard in (False, True)
         ]
         seconds = time.perf_counter() - started
-        scores = [100.0 * model.score(X[60_000:], y[60_000:]) for model in models]
-        scales = models[1].kernel_.lengthscale.detach().numpy()
-        outcomes.append(Outcome(n, *scores, seconds, scales))
+        common, single = (100.0 * model.score(X[60_000:], y[60_000:]) for model in models)
+        learned: Any = models[1].kernel_
+        outcomes.append(Outcome(n, common, single, seconds, learned.lengthscale.detach().numpy()))
         progress(outcomes[-1])
     return outcomes
 
