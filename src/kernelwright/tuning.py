@@ -7,7 +7,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.errors import CollapseWarning, NumericalError
-from kernelwright.kernels import ConvexSum, Kernel
+from kernelwright.kernels import ConvexSum, FeatureKernel, Kernel
 from kernelwright.linalg import threads_for
 from kernelwright.objectives import USUAL_NOISE, Hyperparameters, Objective
 from kernelwright.parameters import plain_values
@@ -23,6 +23,8 @@ from kernelwright.risk import complexity_multiplier
 from kernelwright.training import LBFGS, Adam, Step, TrainingResult, stopping, train
 
 __all__ = ["Choice", "Settings", "choose"]
+
+MANY = 8000  # rows; methods that look at all rows at once take samples or mini-batches of more
 
 
 @dataclass(frozen=True)
@@ -59,22 +61,32 @@ class Choice:
     value: float  # of the objective, NaN where none was used
     history: list[Step]
     message: str
+    batch_size: int | None = None  # rows of a mini-batch, where there were any
 
 
 def choose(kernel: Kernel, data: TrainingSet, settings: Settings, generator: torch.Generator) -> Choice:
     """Choose a kernel's numbers and the ridge. The given kernel is changed: pass a copy."""
     kernel.prepare(data.points, data.weights)
-    rows = min(len(data), settings.batch_size or len(data))
     if settings.learn is None:
         return Choice(kernel, settings.start_ridge(), math.nan, [], "Hyperparameters as given.")
     if settings.learn == "median":
         return _median(kernel, data, settings)
     if settings.learn == "auto":
         return _coarse_to_fine(kernel, data, settings, generator)
-    with threads_for(rows):
+    if len(data) > MANY:  # as many as a dense matrix should have
+        if settings.learn == "cross-validation" or settings.optimizer == "lbfgs":
+            data = data.sample(MANY, generator)
+        elif settings.batch_size is None:
+            settings = replace(settings, batch_size=_batch_size(kernel))
+    with threads_for(min(len(data), settings.batch_size or len(data))):
         if settings.learn == "cross-validation":
             return _grid(kernel, data, settings)
-        return _by_gradient(kernel, data, settings, generator)
+        return replace(_by_gradient(kernel, data, settings, generator), batch_size=settings.batch_size)
+
+
+def _batch_size(kernel: Kernel) -> int:
+    """Rows of a mini-batch where nobody said: cheap as a dense matrix, and more than there are explicit features."""
+    return max(1000, 2 * kernel.features.n_features if isinstance(kernel, FeatureKernel) else 0)
 
 
 def _median(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
@@ -189,8 +201,7 @@ def _grid(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
 
 COARSE_ROWS, FINE_ROWS = 500, 1000
 START_STEPS, COARSE_STEPS, FINE_STEPS = 6, 10, 5
-# A kernel that is to serve so many rows is worth more of them, and more steps.
-MANY, FINE_ROWS_OF_MANY, FINE_STEPS_OF_MANY = 8000, 2000, 10
+FINE_ROWS_OF_MANY, FINE_STEPS_OF_MANY = 2000, 10  # a kernel that is to serve many rows is worth more
 # A change of the objective by less cannot alter predictions that matter.
 STAGE_TOL = 1e-5
 

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 from kernelwright import EmbeddingClassifier, tuning
-from kernelwright.estimators import classifier as module
+from kernelwright.estimators import batches as module
 from kernelwright.features import Nystroem, Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian, Precomputed
 
@@ -102,6 +102,16 @@ def test_explicit_features_by_mini_batches(circles):
     assert len(model.history_) == 60
 
 
+@pytest.mark.parametrize(
+    ("learn", "batch_size"), [("rademacher", 1000), ("leave-one-out", 1000), ("cross-validation", None)]
+)
+def test_many_rows_are_learned_from_in_mini_batches_or_a_sample(circles, monkeypatch, learn, batch_size):
+    monkeypatch.setattr(tuning, "MANY", 1100)
+    model = fitted(circles, kernel=Gaussian(), learn=learn, max_iter=5)
+    assert model.batch_size_ == batch_size
+    assert model.score(circles[1], circles[3]) > 0.85
+
+
 def test_features_in_grids_clones_and_pickles(circles):
     X, X_new, y, _ = circles
     grid = GridSearchCV(
@@ -124,7 +134,7 @@ def test_a_kernel_and_features_are_refused(circles):
 # Batches -----------------------------------------------------------------------------------------------------
 
 
-def batches(X, y, size):
+def in_parts(X, y, size):
     for start in range(0, len(y), size):
         yield X[start : start + size], y[start : start + size]
 
@@ -134,7 +144,7 @@ def test_batches_add_up_to_all_rows():
     how = {"features": RandomFourier(150, lengthscale=25.0), "learn": None, "random_state": 0}
     whole = EmbeddingClassifier(ridge=1e-4, **how).fit(X, y)
     parts = EmbeddingClassifier(ridge=1e-4 * len(y) / 500, **how)  # the absolute ridge is kept as rows are added
-    for X_part, y_part in batches(X, y, 500):
+    for X_part, y_part in in_parts(X, y, 500):
         parts.partial_fit(X_part, y_part, classes=np.arange(10))
     assert parts.ridge_ == pytest.approx(whole.ridge_)
     np.testing.assert_allclose(parts.raw_outputs(X), whole.raw_outputs(X), atol=1e-8)
@@ -145,7 +155,7 @@ def test_an_iterator_of_batches(monkeypatch):
     X, y = load_digits(return_X_y=True)
     X_train, X_new, y_train, y_new = train_test_split(X, y, random_state=0)
     model = EmbeddingClassifier(features=RandomFourier(300, lengthscale="median"), random_state=0)
-    model.fit_batches(batches(X_train, y_train, 200))
+    model.fit_batches(in_parts(X_train, y_train, 200))
     assert model.score(X_new, y_new) > 0.93
     assert model.fit_batches(iter([(X_train, y_train)])).score(X_new, y_new) > 0.93
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,7 +14,6 @@ import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import Tensor
@@ -24,6 +23,7 @@ from kernelwright.calibration import ProbabilityMap, fit_map, fit_shifted_power
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.entropy import clip_entropy, embedding_entropy
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large, with_lines
+from kernelwright.estimators.batches import BOUND_ROWS, BatchFitting
 from kernelwright.features import FeatureMap, fourier_features
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.linalg import threads_for
@@ -32,22 +32,17 @@ from kernelwright.scaling import make_scaler
 from kernelwright.solvers import (
     EXACT_UP_TO,
     FEATURE_ROWS,
-    LEFT_OUT_ROWS,
     Solution,
     choose_solver,
     exact,
     explicit,
     herding,
     nystroem,
-    solve_moments,
-    sum_up,
 )
 from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose
 
 __all__ = ["EmbeddingClassifier"]
-
-BOUND_ROWS = 10_000  # enough for the largest k(x, x) of an unbounded kernel
 
 LEARN = (
     "auto",
@@ -61,16 +56,7 @@ LEARN = (
 )
 
 
-def _has_features(model: EmbeddingClassifier) -> bool:
-    if model.features is None:
-        raise AttributeError(
-            "Batches need explicit features, such as features=RandomFourier(1000): an embedding by a kernel cannot "
-            "forget its rows."
-        )
-    return True
-
-
-class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
+class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
     """Class probabilities from a kernel that is learned from the data.
 
     A conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge
@@ -98,7 +84,7 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     optimizer : {"auto", "lbfgs", "adam"}, default="auto"
         L-BFGS-B on all rows, or Adam, which also takes mini-batches.
     batch_size : int or None, default=None
-        Rows in a mini-batch; ``None`` is all rows.
+        Rows in a mini-batch; ``None`` is all rows, or about 1000 of them if there are more than 8000.
     batch_order : {"random", "sequential"}, default="random"
         Whether each mini-batch is drawn anew, or all rows are taken in turn, shuffled once an epoch.
     max_iter : int or None, default=None
@@ -150,6 +136,8 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
     prior_ : ndarray
         What the raw outputs return to far from all data: class frequencies (moved a little, with the probability map,
         to where leave-one-out outputs are best calibrated), or zeros where ``learn`` is one of the paper's methods.
+    batch_size_ : int or None
+        Rows in a mini-batch, where there were mini-batches.
     solver_ : str
         How the embedding is held ("explicit" where ``features`` are given).
     n_landmarks_ : int
@@ -284,102 +272,6 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         self._learn_and_solve(kernel, self._training_set(points, labels, weights), warm)
         return self
 
-    @available_if(_has_features)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> EmbeddingClassifier:
-        """Add rows to an embedding of explicit features, which needs only sums over all rows that it has seen.
-
-        The first call learns the hyperparameters (and the scale of the inputs) from its rows, which should be a fair
-        sample of some thousand; later calls add theirs and solve again.
-
-        Parameters
-        ----------
-        X, y : array-like
-            Some rows.
-        classes : array-like, optional
-            All classes, in the first call, where its rows may not show all.
-        sample_weight : array-like, optional
-        """
-        if not hasattr(self, "_moments"):
-            return self._first_fit(X, y, classes, sample_weight)
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"Labels {list(unknown)} are new: pass all classes to the first call of partial_fit.")
-        labels = np.searchsorted(self.classes_, y)
-        weights = torch.from_numpy(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
-        targets = one_hot(labels, len(self.classes_))
-        moments, sample, prior, alpha = self._moments
-        features: Any = self.kernel_.features
-        with torch.no_grad():
-            for rows in torch.arange(len(X)).split(FEATURE_ROWS):
-                points = self._encode(self.kernel_, X[rows.numpy()])
-                moments.add(features(points), targets[rows], weights[rows])
-        # The absolute ridge n lambda was learned: it stays as rows are added.
-        self.ridge_ *= (moments.total_weight - float(weights.sum())) / moments.total_weight
-        self._calibrate(solve_moments(moments, features, sample, self.ridge_, prior), prior, alpha)
-        return self
-
-    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> EmbeddingClassifier:
-        """Fit to the first rows, with all classes, and keep their sums."""
-        self.fit(X, y, sample_weight)
-        if classes is not None:
-            missing = np.setdiff1d(self.classes_, classes)
-            if len(missing):
-                raise ValueError(f"Labels {list(missing)} are not among the given classes.")
-            self.classes_ = np.unique(classes)
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        kept = weights > 0
-        points = self._encode(self.kernel_, X[kept])
-        data = self._training_set(points, np.searchsorted(self.classes_, y[kept]), weights[kept])
-        features: Any = self.kernel_.features
-        moments = sum_up(features, data)
-        sample = data.sample(LEFT_OUT_ROWS, generator(self.random_state))
-        alpha = math.sqrt(float(self.kernel_.sup_diag(points[:BOUND_ROWS]).detach()))
-        self._moments = (moments, sample, data.prior, alpha)
-        self._calibrate(solve_moments(moments, features, sample, self.ridge_, data.prior), data.prior, alpha)
-        return self
-
-    @available_if(_has_features)
-    def fit_batches(self, batches: Iterable[tuple[Any, Any]], classes: Any = None) -> EmbeddingClassifier:
-        """Fit explicit features to an iterator of (X, y) batches, which are never in memory all at once.
-
-        Batches are gathered until there are 5000 rows; these decide the hyperparameters.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelwright import EmbeddingClassifier
-        >>> from kernelwright.features import RandomFourier
-        >>> rng = np.random.default_rng(0)
-        >>> def batches():
-        ...     for _ in range(10):
-        ...         X = rng.normal(size=(1000, 2))
-        ...         yield X, (X[:, 0] * X[:, 1] > 0).astype(int)
-        >>> model = EmbeddingClassifier(features=RandomFourier(100), random_state=0).fit_batches(batches())
-        >>> X, y = next(batches())
-        >>> bool(model.score(X, y) > 0.95)
-        True
-        """
-        self.__dict__.pop("_moments", None)
-        first: list[tuple[Any, Any]] = []
-        for X, y in batches:
-            if hasattr(self, "_moments"):
-                self.partial_fit(X, y)
-                continue
-            first.append((X, y))
-            if sum(len(labels) for _, labels in first) >= LEFT_OUT_ROWS:
-                self._fit_gathered(first, classes)
-        if not hasattr(self, "_moments"):
-            if not first:
-                raise ValueError("There was no batch to fit to.")
-            self._fit_gathered(first, classes)
-        return self
-
-    def _fit_gathered(self, batches: list[tuple[Any, Any]], classes: Any) -> None:
-        X, y = (np.concatenate([np.asarray(part) for part in parts]) for parts in zip(*batches, strict=True))
-        self.partial_fit(X, y, classes)
-
     def _learn_and_solve(self, kernel: Kernel, data: TrainingSet, warm: bool) -> None:
         random = generator(self.random_state)
         self.solver_, self.n_landmarks_ = self._pick_solver(len(data))
@@ -401,6 +293,7 @@ class EmbeddingClassifier(ClassifierMixin, KernelEstimator):
         choice = choose(kernel, data, settings, random)
         self.kernel_, self.ridge_, self.objective_ = choice.kernel, choice.ridge, choice.value
         self.history_, self.n_iter_ = choice.history, max(len(choice.history), 1)
+        self.batch_size_ = choice.batch_size
         self._solve(data, random)
 
     def _start_kernel(self) -> Kernel:
