@@ -20,7 +20,7 @@ from kernelwright.baselines import GridSearchSVC
 
 SETS = ("segment", "robot", "yeast", "digits")
 MOST_ROWS = 2000
-MOST_SECONDS = 120
+MOST_SECONDS = 60
 
 
 def catboost() -> object:

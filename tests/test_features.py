@@ -176,6 +176,16 @@ def test_numbers_can_be_set_by_name(make):
     assert features.set_params(**{name: 2.5}).get_params()[name] == 2.5
 
 
+def test_a_changed_argument_takes_effect_after_use():
+    features = RandomFourier(2000, lengthscale=3.0)
+    features(X)
+    Z = features.set_params(kernel="laplace", seed=5)(X)
+    np.testing.assert_array_equal(Z, RandomFourier(2000, "laplace", 3.0, seed=5)(X))
+    assert Nystroem(Gaussian(), 10).fit(X).set_params(n_landmarks=20)(X).shape == (40, 20)
+    with pytest.raises(ValueError, match="must be one of"):
+        features.set_params(kernel="rbf")
+
+
 def test_the_same_seed_gives_the_same_features():
     a, b, c = (RandomFourier(10, seed=seed)(X) for seed in (0, 0, 1))
     np.testing.assert_array_equal(a, b)

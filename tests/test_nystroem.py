@@ -32,8 +32,8 @@ def test_all_rows_as_landmarks_give_the_exact_embedding(kernel, weighted, centre
     found = embed_by_landmarks(kernel, rows, RIDGE, rows.points)
     expected = embed(kernel.matrix(rows.points), rows, RIDGE)
     K = kernel.forward(new, rows.points).detach()
-    np.testing.assert_allclose(K @ found.coefficients, K @ expected.coefficients, atol=1e-6)
-    assert found.squared_norm == pytest.approx(expected.squared_norm, rel=1e-5)
+    np.testing.assert_allclose(K @ found.coefficients, K @ expected.coefficients, atol=1e-5)
+    assert found.squared_norm == pytest.approx(expected.squared_norm, rel=1e-4)
 
 
 @kernels
@@ -44,9 +44,9 @@ def test_the_normal_equations_hold(kernel, weighted):
     w, noise = np.diag(rows.weights), RIDGE * rows.total_weight
     expected = np.linalg.solve(K.T @ w @ K + noise * K_MM, K.T @ w @ rows.centred.numpy())
     found = embed_by_landmarks(kernel, rows, RIDGE, few)
-    np.testing.assert_allclose(K @ found.coefficients.numpy(), K @ expected, atol=1e-6)
-    assert found.residual <= 1e-8
-    assert found.squared_norm == pytest.approx(np.trace(expected.T @ K_MM @ expected), rel=1e-5)
+    np.testing.assert_allclose(K @ found.coefficients.numpy(), K @ expected, atol=1e-5)
+    assert found.residual <= 1e-6
+    assert found.squared_norm == pytest.approx(np.trace(expected.T @ K_MM @ expected), rel=1e-4)
 
 
 def test_single_precision_is_close(monkeypatch):
@@ -68,7 +68,7 @@ def test_rows_made_anew_equal_rows_that_are_kept(monkeypatch):
         for (at, block), (same, other) in zip(kept, anew, strict=True):
             assert at == same
             torch.testing.assert_close(block, other)
-            np.testing.assert_allclose(block, kernel.forward(points[at], points[:40]).detach(), atol=1e-6)
+            np.testing.assert_allclose(block, kernel.forward(points[at], points[:40]).detach(), atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1, 10, 100, N, 2 * N])

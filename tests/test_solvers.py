@@ -35,11 +35,20 @@ def outputs(found, features=None) -> np.ndarray:
     return (values @ found.coefficients + data().prior).numpy()
 
 
-def test_all_rows_as_landmarks_are_the_exact_solution():
-    expected, found = exact(KERNEL, data(), RIDGE), nystroem(KERNEL, data(), RIDGE, N, random())
-    np.testing.assert_allclose(outputs(found), outputs(expected), atol=1e-5)
-    assert found.squared_norm == pytest.approx(expected.squared_norm, rel=1e-3)
-    assert found.training_loss == pytest.approx(expected.training_loss, rel=1e-3)
+def test_almost_all_rows_as_landmarks_are_almost_the_exact_solution():
+    expected, found = exact(KERNEL, data(), RIDGE), nystroem(KERNEL, data(), RIDGE, N - 1, random())
+    assert len(found.rows) == pytest.approx(N // 20, abs=2)  # these are held out, not landmarks
+    np.testing.assert_allclose(outputs(found), outputs(expected), atol=0.25)
+    assert np.abs(outputs(found) - outputs(expected)).mean() < 0.01
+
+
+@pytest.mark.parametrize("solve", [nystroem, herding], ids=["nystroem", "herding"])
+def test_calibration_outputs_have_not_seen_their_targets(solve):
+    """With labels that are a coin's toss, outputs at rows that were fitted would look better than a coin."""
+    Y, w = one_hot(RNG.integers(0, 2, N), 2), torch.ones(N, dtype=torch.float64)
+    noisy = TrainingSet.of(torch.from_numpy(X), Y, weights=w, prior=smoothed_prior(Y, w))
+    found = solve(Gaussian(0.1), noisy, 1e-6, 150, random())
+    assert float((found.outputs.argmax(1) == found.rows.strata).double().mean()) < 0.7
 
 
 @pytest.mark.parametrize("rows", [7, 64, 10_000])
@@ -63,9 +72,8 @@ def test_few_landmarks_come_close(solve):
 
 
 def test_herded_rows_are_better_than_random_ones():
-    """The mean of a herded subset follows the mean of all rows; its weights add up to theirs."""
+    """The mean of a herded subset follows the mean of all rows."""
     found = herding(KERNEL, data(), RIDGE, 20, random())
-    assert float(found.rows.weights.sum()) == pytest.approx(N)
 
     def gap(points: torch.Tensor, weights: torch.Tensor) -> float:
         everything = torch.from_numpy(X)
@@ -75,7 +83,9 @@ def test_herded_rows_are_better_than_random_ones():
         return float(signed @ K @ signed)
 
     rivals = [torch.from_numpy(X[np.random.default_rng(s).choice(N, 20, replace=False)]) for s in range(20)]
-    assert gap(found.points, found.rows.weights) < min(gap(r, torch.ones(20, dtype=torch.float64)) for r in rivals)
+    assert gap(found.points, torch.ones(len(found.points), dtype=torch.float64)) < min(
+        gap(r, torch.ones(20, dtype=torch.float64)) for r in rivals
+    )
 
 
 def test_fourier_features_come_close():

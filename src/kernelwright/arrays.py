@@ -7,12 +7,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from kernelwright.errors import MemoryBudgetError
 
-__all__ = ["as_matrix", "check_memory", "free_memory", "generator", "merge_duplicates", "one_hot"]
+__all__ = [
+    "as_matrix",
+    "check_memory",
+    "free_memory",
+    "generator",
+    "merge_duplicates",
+    "one_hot",
+    "row_weights",
+    "seed_of",
+]
 
 
 def as_matrix(X: Any) -> Tensor:
@@ -34,8 +44,31 @@ def one_hot(labels: np.ndarray, n_classes: int) -> Tensor:
 
 def generator(random_state: Any) -> torch.Generator:
     """A torch generator from anything scikit-learn takes as ``random_state``; no global state is touched."""
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
-    return torch.Generator().manual_seed(seed)
+    return torch.Generator().manual_seed(seed_of(random_state))
+
+
+def seed_of(random_state: Any) -> int:
+    """A whole number from anything scikit-learn takes as ``random_state``; None is another one every time."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31 - 1))
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
+    """Weights of rows: the given ones times those of the classes.
+
+    Weights that are all below one are relative, and their mean is made one: elsewhere a weight counts rows, so weights of
+    sum one would mean a data set of one row.
+    """
+    weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    counted = weights > 0
+    if class_weight is not None and counted.any():
+        classes, labels = np.unique(y[counted], return_inverse=True)
+        weights[counted] *= compute_class_weight(class_weight, classes=classes, y=y[counted])[labels]
+        counted = weights > 0
+    if not counted.any():
+        raise ValueError("All weights are zero: there is nothing to learn from.")
+    return weights / weights[counted].mean() if weights.max() < 1.0 else weights
 
 
 def merge_duplicates(

@@ -6,9 +6,11 @@ numbers can be learned like a kernel's: pass it as ``EmbeddingClassifier(feature
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -74,14 +76,21 @@ class RandomFourier(FeatureMap):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if kernel not in self.KERNELS:
-            raise ValueError(
-                f"The 'kernel' parameter of RandomFourier must be one of {list(self.KERNELS)}. Got {kernel!r} instead."
-            )
         whole_number(n_features, "n_features", self)
         self._size, self.kernel, self.ard, self.nu, self.seed = n_features, kernel, ard, nu, seed
         self.lengthscale = lengthscale
+        self.forget()
+
+    def forget(self) -> None:
+        if self.kernel not in self.KERNELS:
+            raise ValueError(
+                f"The 'kernel' parameter of RandomFourier must be one of {list(self.KERNELS)}. "
+                f"Got {self.kernel!r} instead."
+            )
         self.register_buffer("frequencies", torch.empty(0, 0, dtype=torch.float64))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return super().get_params(deep) | ({"lengthscale": "median"} if self.median else {})
 
     @property
     def n_features(self) -> int:
@@ -170,12 +179,16 @@ class Nystroem(FeatureMap):
         self, kernel: Kernel | None = None, n_landmarks: int = 500, landmarks: str = "uniform", seed: int = 0
     ) -> None:
         super().__init__()
-        if landmarks not in self.RULES:
-            raise ValueError(
-                f"The 'landmarks' parameter of Nystroem must be one of {list(self.RULES)}. Got {landmarks!r} instead."
-            )
         self.kernel = Gaussian("median") if kernel is None else kernel
         self.n_landmarks, self.landmarks, self.seed = whole_number(n_landmarks, "n_landmarks", self), landmarks, seed
+        self.forget()
+
+    def forget(self) -> None:
+        if self.landmarks not in self.RULES:
+            raise ValueError(
+                f"The 'landmarks' parameter of Nystroem must be one of {list(self.RULES)}. "
+                f"Got {self.landmarks!r} instead."
+            )
         self.register_buffer("points", torch.empty(0, 0, dtype=torch.float64))
 
     @property
@@ -255,6 +268,11 @@ class _Whitened(torch.autograd.Function):
 class Concatenated(FeatureMap):
     """Several maps side by side: the kernel of their weighted sum. Each sees some of the columns."""
 
+    @property
+    def maps(self) -> list[Any]:
+        """The maps."""
+        return list(self.parts)
+
     def __init__(self, maps: list[FeatureMap], weights: list[float], columns: list[slice]) -> None:
         super().__init__()
         self.parts = nn.ModuleList(maps)
@@ -262,8 +280,7 @@ class Concatenated(FeatureMap):
 
     @property
     def n_features(self) -> int:
-        maps: list[Any] = list(self.parts)
-        return sum(part.n_features for part in maps)
+        return sum(part.n_features for part in self.maps)
 
     @property
     def bound(self) -> float:
@@ -365,6 +382,7 @@ class Polynomial(FeatureMap):
         return product * scale
 
 
+@cache
 def _monomials(n_inputs: int, degree: int) -> tuple[Tensor, Tensor]:
     """Which inputs each monomial multiplies, and the root of its multinomial coefficient."""
     factors = np.array(list(itertools.combinations_with_replacement(range(n_inputs), degree)))
@@ -373,7 +391,7 @@ def _monomials(n_inputs: int, degree: int) -> tuple[Tensor, Tensor]:
 
 
 class Network(FeatureMap):
-    """The outputs of a ``torch.nn.Module`` as features; its weights are learned with the rest.
+    """The outputs of a ``torch.nn.Module`` as features; its weights are learned with the rest, in evaluation mode.
 
     For training networks at length, with mini-batches and dropout, see
     :class:`kernelwright.EmbeddingNetworkClassifier`.
@@ -381,7 +399,7 @@ class Network(FeatureMap):
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
-        self.module = module.double()
+        self.module = copy.deepcopy(module).double().eval()  # features must not change from call to call
         self._n_features: int | None = None
 
     @property

@@ -137,6 +137,8 @@ def symmetric_outer(B: Tensor, scale: float = 1.0) -> Tensor:
 
     Only one triangle is computed (half the work of a product); off the diagonal it counts twice.
     """
+    if B.shape[1] == 0:
+        return torch.zeros(len(B), len(B), dtype=torch.float64)
     M = blas.dsyrk(2.0 * scale, B.numpy().T, trans=1, lower=1)  # B is C ordered: its transpose costs no copy
     M = torch.from_numpy(M.T)
     M.diagonal().mul_(0.5)

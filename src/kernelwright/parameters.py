@@ -228,14 +228,16 @@ class Parametrised(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         raw = {name: (p.detach().numpy(), p.requires_grad) for name, p in self._parameters.items() if p is not None}
-        return self.__dict__ | {"_parameters": raw}
+        buffers = {name: b.numpy() for name, b in self._buffers.items() if b is not None}
+        return self.__dict__ | {"_parameters": raw, "_buffers": buffers}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = {
             name: nn.Parameter(torch.tensor(array), requires_grad=learned)
             for name, (array, learned) in state["_parameters"].items()
         }
-        super().__setstate__(state | {"_parameters": parameters})
+        buffers = {name: torch.tensor(array) for name, array in state["_buffers"].items()}
+        super().__setstate__(state | {"_parameters": parameters, "_buffers": buffers})
 
     def __repr__(self) -> str:
         def short(value: Any) -> str:

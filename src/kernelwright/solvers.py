@@ -11,9 +11,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from kernelwright.arrays import free_memory
@@ -22,7 +24,7 @@ from kernelwright.herding import herd
 from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.linalg import factorise, triangular_solve, weighted_gram
-from kernelwright.nystroem import KernelRows, choose_landmarks, embed_by_landmarks
+from kernelwright.nystroem import RESIDUAL, KernelRows, choose_landmarks, embed_by_landmarks
 from kernelwright.risk import clipped_log_loss
 
 __all__ = [
@@ -74,17 +76,24 @@ def exact(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution:
 
 def nystroem(kernel: Kernel, data: TrainingSet, ridge: float, n_landmarks: int, generator: torch.Generator) -> Solution:
     """The span of landmarks; one row in twenty, at most 5000, is held out for the calibration."""
+    if n_landmarks >= len(data):  # all rows are landmarks
+        return exact(kernel, data, ridge)
     rest, held = hold_out(data, min(len(data) // 20, 5000), generator)
-    if len(held) == 0 or n_landmarks >= len(data):  # all rows are landmarks: nothing is saved by holding out
-        rest, held = data, data
     landmarks = rest.points[choose_landmarks(rest, n_landmarks, generator)]
     rows = KernelRows(kernel, rest.points, landmarks)
     scaled = ridge * data.total_weight / rest.total_weight  # the absolute ridge stays
     embedding = embed_by_landmarks(kernel, rest, scaled, landmarks, rows=rows)
+    if embedding.residual > 10.0 * RESIDUAL[rows.dtype]:
+        warnings.warn(
+            f"Conjugate gradients stopped after {embedding.n_iter} steps at a relative residual of "
+            f"{embedding.residual:.1e}: the ridge is very small for these landmarks. Raise it, or use solver='exact'.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
     alpha = embedding.coefficients
     fitted = torch.cat([block.double() @ alpha for _, block in rows]) + rest.prior
     loss, _ = clipped_log_loss(fitted, rest.targets, rest.weights)
-    outputs = fitted if held is rest else kernel.forward(held.points, landmarks) @ alpha + held.prior
+    outputs = kernel.forward(held.points, landmarks) @ alpha + held.prior
     return Solution(landmarks, alpha, embedding.squared_norm, loss, outputs, held)
 
 
@@ -100,17 +109,27 @@ def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generato
         order = herd(kernel.matrix(data.points[candidates]), share, min(picks, len(candidates)), replace=False)
         chosen.append(candidates[order])
         weights.append(torch.full((len(order),), total / len(order), dtype=torch.float64))
-    subset = replace(data.subset(torch.cat(chosen)), weights=torch.cat(weights))
-    return exact(kernel, subset, ridge)
+    picked = torch.cat(chosen)
+    found = exact(kernel, replace(data.subset(picked), weights=torch.cat(weights)), ridge)
+    others = torch.ones(len(data), dtype=torch.bool)
+    others[picked] = False
+    if not bool(others.any()):
+        return found
+    # A picked row stands for many: to leave out one of them says little. Rows that were not picked are new.
+    rows = data.subset(others).sample(LEFT_OUT_ROWS, generator)
+    outputs = kernel.forward(rows.points, data.points[picked]) @ found.coefficients + data.prior
+    return replace(found, outputs=outputs, rows=rows)
 
 
 def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[TrainingSet, TrainingSet]:
-    """Split off about ``size`` random rows, of every stratum its share and never all."""
+    """Split off about ``size`` random rows, at least one: of every stratum its share, never all of it."""
     order = torch.randperm(len(data), generator=generator)
     held = torch.zeros(len(data), dtype=torch.bool)
     for stratum in data.strata.unique():
         own = order[data.strata[order] == stratum]
         held[own[: int(len(own) * size / len(data))]] = True
+    if not bool(held.any()):  # strata too small for a share: one row of the largest
+        held[(data.strata == data.strata.bincount().argmax()).nonzero()[0]] = True
     return data.subset(~held), data.subset(held)
 
 

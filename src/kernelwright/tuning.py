@@ -73,15 +73,21 @@ def choose(kernel: Kernel, data: TrainingSet, settings: Settings, generator: tor
         return _median(kernel, data, settings)
     if settings.learn == "auto":
         return _coarse_to_fine(kernel, data, settings, generator)
-    if len(data) > MANY:  # as many as a dense matrix should have
+    n = data.total_weight
+    many = len(data) > MANY and settings.batch_size is None
+    if many:
         if settings.learn == "cross-validation" or settings.optimizer == "lbfgs":
             data = data.sample(MANY, generator)
-        elif settings.batch_size is None:
+        else:
             settings = replace(settings, batch_size=_batch_size(kernel))
     with threads_for(min(len(data), settings.batch_size or len(data))):
         if settings.learn == "cross-validation":
-            return _grid(kernel, data, settings)
-        return replace(_by_gradient(kernel, data, settings, generator), batch_size=settings.batch_size)
+            choice = _grid(kernel, data, settings)
+        else:
+            choice = replace(_by_gradient(kernel, data, settings, generator), batch_size=settings.batch_size)
+    # What carries over from some rows to all of them is n lambda; a batch size that was given is left as published.
+    used = min(settings.batch_size or len(data), len(data)) / len(data) * data.total_weight
+    return replace(choice, ridge=choice.ridge * used / n) if many else choice
 
 
 def _batch_size(kernel: Kernel) -> int:
@@ -154,12 +160,13 @@ def _warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: floa
         complexity = math.sqrt(float(kernel.sup_diag(sample.points)) * embedding.squared_norm)
     outputs = embedding.fitted
     varied = float((outputs - outputs.mean(0)).abs().mean())
+    published = 4 * math.e / len(data)
+    advice = f" ('4e/n' is {published:.3g} here)" if published < tau else ""
     if tau > 0 and varied < 0.02 and complexity * tau < 1.2:
         warnings.warn(
             "Learning collapsed to the class frequencies: the outputs are the same for all rows. The complexity "
             f"weight tau = {tau:.3g} on the mean loss is too strong for these data (complexity {complexity:.3g}, "
-            f"1/tau = {1 / tau:.3g}). Use a smaller complexity_weight ('4e/n' is {4 * math.e / len(data):.3g} here), "
-            "or learn='auto'.",
+            f"1/tau = {1 / tau:.3g}). Use a smaller complexity_weight{advice}, or learn='auto'.",
             CollapseWarning,
             stacklevel=4,
         )

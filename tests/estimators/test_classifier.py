@@ -360,6 +360,19 @@ def test_callback_and_lines(moons, capsys):
 # Bad input -------------------------------------------------------------------------------------------------------
 
 
+def test_weights_below_one_are_relative(moons):
+    X, y = moons
+    plain, tiny = (EmbeddingClassifier(max_iter=3, random_state=0).fit(X, y, w) for w in (None, np.full(len(y), 1e-3)))
+    np.testing.assert_allclose(tiny.predict_proba(X), plain.predict_proba(X), atol=1e-6)
+
+
+def test_a_class_of_weight_zero_is_not_there(moons):
+    X, y = moons
+    three = np.where(X[:, 0] > 1.5, 2, y)
+    model = EmbeddingClassifier(max_iter=3, class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(X, three)
+    assert list(model.classes_) == [0, 1]
+
+
 def test_far_from_all_data_the_answer_is_the_class_frequencies(wine):
     X_train, _, y_train, _ = wine
     model = EmbeddingClassifier(Gaussian(ard=True), scale="standard").fit(X_train, y_train)

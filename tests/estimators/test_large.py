@@ -5,13 +5,14 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 from kernelwright import EmbeddingClassifier, tuning
 from kernelwright.estimators import batches as module
-from kernelwright.features import Nystroem, Polynomial, RandomFourier
+from kernelwright.features import Network, Nystroem, Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian, Precomputed
 
 SOLVERS = ["exact", "nystroem", "fourier", "herding"]
@@ -166,6 +167,37 @@ def test_a_memory_mapped_array(tmp_path, circles):
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     model = EmbeddingClassifier(features=RandomFourier(100, lengthscale="median"), random_state=0).fit(mapped, y)
     assert model.score(X_new, y_new) > 0.93
+
+
+def test_batches_know_class_weights_and_go_on_after_fit(circles):
+    X, X_new, y, _ = circles
+    rare = (y == 1) | (np.arange(len(y)) % 8 == 0)
+    how = {"features": RandomFourier(60), "learn": None, "ridge": 1e-4, "probability": "clip"}
+    weights = {0: 8.0, 1: 1.0}
+    whole = EmbeddingClassifier(class_weight=weights, **how).fit(X[rare], y[rare])
+    total = np.where(y[rare] == 0, 8.0, 1.0)
+    half = len(total) // 2
+    parts = EmbeddingClassifier(class_weight=weights, **(how | {"ridge": 1e-4 * total.sum() / total[:half].sum()}))
+    parts.fit(X[rare][:half], y[rare][:half]).partial_fit(X[rare][half:], y[rare][half:])
+    np.testing.assert_allclose(parts.raw_outputs(X_new), whole.raw_outputs(X_new), atol=1e-7)
+    parts.set_params(class_weight="balanced")
+    with pytest.raises(ValueError, match="'balanced' needs all rows at once"):
+        parts.partial_fit(X, y)
+
+
+def test_sorted_batches_are_gathered_until_two_classes_are_seen(circles, monkeypatch):
+    monkeypatch.setattr(module, "LEFT_OUT_ROWS", 100)
+    X, X_new, y, y_new = circles
+    order = np.argsort(y, kind="stable")
+    model = EmbeddingClassifier(features=RandomFourier(100, lengthscale="median"), random_state=0)
+    assert model.fit_batches(in_parts(X[order], y[order], 100)).score(X_new, y_new) > 0.9
+
+
+def test_a_network_as_features_gives_the_same_answer_twice(circles):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Dropout(0.5))
+    model = fitted(circles, features=Network(net), learn=None)
+    np.testing.assert_array_equal(model.predict_proba(circles[1]), model.predict_proba(circles[1]))
+    assert net[0].weight.dtype == torch.float32  # the user's own is not touched
 
 
 def test_faults_of_batches(circles):

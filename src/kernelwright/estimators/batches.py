@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,8 +11,9 @@ import torch
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kernelwright.arrays import generator, one_hot
-from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, solve_moments, sum_up
+from kernelwright.arrays import one_hot
+from kernelwright.embedding import smoothed_prior
+from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, solve_moments
 
 __all__ = ["BOUND_ROWS", "BatchFitting"]
 
@@ -36,10 +37,11 @@ class BatchFitting:
         classes_: np.ndarray
         kernel_: Any
         ridge_: float
-        random_state: Any
         fit: Any
         _encode: Any
-        _training_set: Any
+        class_weight: Any
+        learn: Any
+        _moments: Any
         _calibrate: Any
 
     @available_if(_has_features)
@@ -58,51 +60,70 @@ class BatchFitting:
         sample_weight : array-like, optional
         """
         if not hasattr(self, "_moments"):
-            return self._first_fit(X, y, classes, sample_weight)
+            self._first_fit(X, y, classes, sample_weight)
+        else:
+            self._add(X, y, sample_weight)
+            self._solve_again()
+        return self
+
+    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        """Fit to the first rows, and make room for classes that they do not show."""
+        self.fit(X, y, sample_weight)
+        if classes is None:
+            return
+        missing = np.setdiff1d(self.classes_, classes)
+        if len(missing):
+            raise ValueError(f"Labels {list(missing)} are not among the given classes.")
+        known, self.classes_ = self.classes_, np.unique(classes)
+        moments, sample, _, alpha = self._moments
+        places = torch.from_numpy(np.searchsorted(self.classes_, known))
+
+        def widened(columns: torch.Tensor) -> torch.Tensor:
+            wide = columns.new_zeros(len(columns), len(self.classes_))
+            wide[:, places] = columns
+            return wide
+
+        moments.targets = widened(moments.targets)
+        sample = replace(sample, targets=widened(sample.targets), strata=places[sample.strata])
+        prior = smoothed_prior(sample.targets, sample.weights)
+        prior = prior if self.learn == "auto" else torch.zeros_like(prior)
+        self._moments = (moments, replace(sample, prior=prior), prior, alpha)
+        self._solve_again()
+
+    def _add(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+        """Add rows to the sums. The absolute ridge n lambda was learned: it stays."""
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"Labels {list(unknown)} are new: pass all classes to the first call of partial_fit.")
-        labels = np.searchsorted(self.classes_, y)
-        weights = torch.from_numpy(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
-        targets = one_hot(labels, len(self.classes_))
-        moments, sample, prior, alpha = self._moments
-        features: Any = self.kernel_.features
+        if isinstance(self.class_weight, str):
+            raise ValueError("class_weight='balanced' needs all rows at once; pass a dict to fit in batches.")
+        targets = one_hot(np.searchsorted(self.classes_, y), len(self.classes_))
+        weights = torch.from_numpy(self._weights_of(y, sample_weight))
+        moments, features = self._moments[0], self.kernel_.features
+        before = moments.total_weight
         with torch.no_grad():
             for rows in torch.arange(len(X)).split(FEATURE_ROWS):
                 points = self._encode(self.kernel_, X[rows.numpy()])
                 moments.add(features(points), targets[rows], weights[rows])
-        # The absolute ridge n lambda was learned: it stays as rows are added.
-        self.ridge_ *= (moments.total_weight - float(weights.sum())) / moments.total_weight
-        self._calibrate(solve_moments(moments, features, sample, self.ridge_, prior), prior, alpha)
-        return self
+        self.ridge_ *= before / moments.total_weight
 
-    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
-        """Fit to the first rows, with all classes, and keep their sums."""
-        self.fit(X, y, sample_weight)
-        if classes is not None:
-            missing = np.setdiff1d(self.classes_, classes)
-            if len(missing):
-                raise ValueError(f"Labels {list(missing)} are not among the given classes.")
-            self.classes_ = np.unique(classes)
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        kept = weights > 0
-        points = self._encode(self.kernel_, X[kept])
-        data = self._training_set(points, np.searchsorted(self.classes_, y[kept]), weights[kept])
-        features: Any = self.kernel_.features
-        moments = sum_up(features, data)
-        sample = data.sample(LEFT_OUT_ROWS, generator(self.random_state))
-        alpha = math.sqrt(float(self.kernel_.sup_diag(points[:BOUND_ROWS]).detach()))
-        self._moments = (moments, sample, data.prior, alpha)
-        self._calibrate(solve_moments(moments, features, sample, self.ridge_, data.prior), data.prior, alpha)
-        return self
+    def _weights_of(self, y: np.ndarray, sample_weight: Any) -> np.ndarray:
+        """Weights of rows, not made relative: batches must not differ in what a weight means."""
+        weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        given = self.class_weight or {}
+        return weights * np.array([given.get(label, 1.0) for label in y])
+
+    def _solve_again(self) -> None:
+        moments, sample, prior, alpha = self._moments
+        found = solve_moments(moments, self.kernel_.features, sample, self.ridge_, prior)
+        self._calibrate(found, prior, alpha)
 
     @available_if(_has_features)
     def fit_batches(self, batches: Iterable[tuple[Any, Any]], classes: Any = None) -> Self:
         """Fit explicit features to an iterator of (X, y) batches, which are never in memory all at once.
 
-        Batches are gathered until there are 5000 rows; these decide the hyperparameters.
+        Batches are gathered until there are 5000 rows and two classes; these decide the hyperparameters.
 
         Examples
         --------
@@ -119,21 +140,17 @@ class BatchFitting:
         >>> bool(model.score(X, y) > 0.95)
         True
         """
-        self.__dict__.pop("_moments", None)
-        first: list[tuple[Any, Any]] = []
-        for X, y in batches:
-            if hasattr(self, "_moments"):
-                self.partial_fit(X, y)
-                continue
-            first.append((X, y))
-            if sum(len(labels) for _, labels in first) >= LEFT_OUT_ROWS:
-                self._fit_gathered(first, classes)
-        if not hasattr(self, "_moments"):
-            if not first:
-                raise ValueError("There was no batch to fit to.")
-            self._fit_gathered(first, classes)
+        rest = iter(batches)
+        first: list[tuple[np.ndarray, np.ndarray]] = []
+        for X, y in rest:
+            first.append((np.asarray(X), np.asarray(y)))
+            labels = np.concatenate([part for _, part in first])
+            if len(labels) >= LEFT_OUT_ROWS and len(np.unique(labels)) > 1:
+                break
+        if not first:
+            raise ValueError("There was no batch to fit to.")
+        self._first_fit(np.concatenate([part for part, _ in first]), labels, classes, None)
+        for X, y in rest:
+            self._add(np.asarray(X), np.asarray(y))
+        self._solve_again()
         return self
-
-    def _fit_gathered(self, batches: list[tuple[Any, Any]], classes: Any) -> None:
-        X, y = (np.concatenate([np.asarray(part) for part in parts]) for parts in zip(*batches, strict=True))
-        self.partial_fit(X, y, classes)

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_consistent_length, column_or_1d, compute_class_weight
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import generator, merge_duplicates, one_hot
+from kernelwright.arrays import generator, merge_duplicates, one_hot, row_weights
 from kernelwright.calibration import ProbabilityMap, fit_map, fit_shifted_power
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.entropy import clip_entropy, embedding_entropy
@@ -32,12 +32,14 @@ from kernelwright.scaling import make_scaler
 from kernelwright.solvers import (
     EXACT_UP_TO,
     FEATURE_ROWS,
+    LEFT_OUT_ROWS,
     Solution,
     choose_solver,
     exact,
-    explicit,
     herding,
     nystroem,
+    solve_moments,
+    sum_up,
 )
 from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose
@@ -150,7 +152,8 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
 
     Notes
     -----
-    Equal rows are merged and their weights added, so an integer weight means exactly as many copies. Cost is cubic,
+    Equal rows are merged (not with ``features``) and their weights added, so an integer weight means exactly as many
+    copies. Weights that are all below one are relative, and scaled to a mean of one. Cost is cubic,
     memory quadratic in the number of distinct rows while the solver is exact.
 
     Examples
@@ -310,12 +313,14 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
         elif self.solver == "auto" and self.kernel != "precomputed":
             chosen = choose_solver(n_rows, self.n_landmarks)
         else:
-            size = min(self.n_landmarks or choose_solver(max(n_rows, EXACT_UP_TO + 1), None)[1], n_rows)
+            size = self.n_landmarks or choose_solver(max(n_rows, EXACT_UP_TO + 1), None)[1]
+            size = size if self.solver == "fourier" else min(size, n_rows)
             chosen = ("exact", n_rows) if self.solver in ("auto", "exact") else (self.solver, size)
         if chosen[0] == "exact":
             refuse_if_too_large(n_rows)
         if self.verbose:
-            sys.stderr.write(f"{n_rows} rows: solver {chosen[0]}, {chosen[1] or 'all'} landmarks\n")
+            of = f", {chosen[1]} landmarks" if chosen[1] else ""
+            sys.stderr.write(f"{n_rows} rows: solver {chosen[0]}{of}\n")
         return chosen
 
     def _check_training_data(
@@ -328,10 +333,8 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
             X, y = np.asarray(X, dtype=object), column_or_1d(y)
             check_consistent_length(X, y)
         check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        weights = row_weights(y, sample_weight, self.class_weight)
         kept = weights > 0
-        if not kept.any():
-            raise ValueError("All sample weights are zero: there is nothing to learn from.")
         y, weights = y[kept], weights[kept]
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -339,8 +342,6 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
                 "EmbeddingClassifier needs rows of at least 2 classes, but the data contain only one class: "
                 f"{self.classes_[0]!r}."
             )
-        if self.class_weight is not None:
-            weights = weights * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[labels]
         return X, labels, weights, kept
 
     def _fit_scaler(self, X: np.ndarray, weights: np.ndarray) -> Any:
@@ -365,7 +366,7 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
         """The embedding of all rows at the hyperparameters that were chosen."""
         self.features_ = self.kernel_.features if isinstance(self.kernel_, FeatureKernel) else None
         size = self.n_landmarks_
-        with torch.no_grad(), threads_for(len(data) if self.solver_ == "exact" else size):
+        with torch.no_grad(), threads_for(len(data)):
             if self.solver_ == "exact":
                 found = exact(self.kernel_, data, self.ridge_)
             elif self.solver_ == "nystroem":
@@ -376,8 +377,11 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
                 if self.features_ is None:
                     seed = int(torch.randint(2**31 - 1, (1,), generator=random))
                     self.features_ = fourier_features(self.kernel_, size, data.points.shape[1], seed)
-                found = explicit(self.features_, data, self.ridge_, random)
+                moments, sample = sum_up(self.features_, data), data.sample(LEFT_OUT_ROWS, random)
+                found = solve_moments(moments, self.features_, sample, self.ridge_, data.prior)
             alpha = math.sqrt(float(self.kernel_.sup_diag(data.points[:BOUND_ROWS])))
+        if self.features is not None:
+            self._moments = (moments, sample, data.prior, alpha)
         self._calibrate(found, data.prior, alpha)
 
     def _calibrate(self, found: Solution, prior: Tensor, alpha: float) -> None:
@@ -452,9 +456,8 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
     def risk_bound(self, beta: float = 0.05) -> RiskBound:
         """The bound of Theorem 4 on the expected clipped cross entropy; see its ``conditions`` and ``vacuous``."""
         check_is_fitted(self)
-        _, _, weights = self._rows
-        empirical = not self.kernel_.bounded
-        return rademacher_bound(self.training_loss_, self.complexity_, weights.sum(), beta, empirical=empirical)
+        n = self._moments[0].total_weight if self.features is not None else self._rows[2].sum()
+        return rademacher_bound(self.training_loss_, self.complexity_, n, beta, empirical=not self.kernel_.bounded)
 
     def embedding_weights(self, X: Any) -> np.ndarray:
         """``A^-1 k(x)`` of Eq. (2): the weight of each training row in ``E[g(Y) | x] ~ sum_i w_i g(y_i)``.

@@ -15,13 +15,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from kernelwright.arrays import merge_duplicates, one_hot
+from kernelwright.arrays import merge_duplicates, one_hot, row_weights, seed_of
 from kernelwright.calibration import ProbabilityMap, fit_map
 from kernelwright.embedding import TrainingSet
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
@@ -259,7 +258,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
         X, labels, weights = self._check_training_data(X, y, sample_weight)
         self.scaler_ = self._fit_scaler(X, weights)
         data = TrainingSet.of(self._inputs(X), one_hot(labels, len(self.classes_)), weights=torch.from_numpy(weights))
-        checkpoint, seed = None, int(check_random_state(self.random_state).randint(2**31 - 1))
+        checkpoint, seed = None, seed_of(self.random_state)
         if self.checkpoint is not None:
             checkpoint = Checkpoint.of(self.checkpoint, self._job(data), seed)
             seed = checkpoint.seed
@@ -284,10 +283,8 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
         """Inputs, labels and weights of the rows that count; equal rows of a table are merged."""
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
         check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        weights = row_weights(y, sample_weight, self.class_weight)
         kept = weights > 0
-        if not kept.any():
-            raise ValueError("All sample weights are zero: there is nothing to learn from.")
         X, y, weights = X[kept], y[kept], weights[kept]
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -295,8 +292,6 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
                 "EmbeddingNetworkClassifier needs rows of at least 2 classes, but the data contain only one class: "
                 f"{self.classes_[0]!r}."
             )
-        if self.class_weight is not None:
-            weights = weights * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[labels]
         if X.ndim == 2 and len(X) <= MERGE_UP_TO:
             X, labels, weights, _ = merge_duplicates(X, labels, weights)
         self._input_shape = X.shape[1:]

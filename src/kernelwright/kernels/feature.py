@@ -20,6 +20,14 @@ class FeatureMap(Parametrised):
         """A row of features for each row of X."""
         raise NotImplementedError
 
+    def forget(self) -> None:
+        """Drop what ``prepare`` has drawn or chosen: an argument has changed."""
+
+    def set_params(self, **params: Any) -> Any:
+        super().set_params(**params)
+        self.forget()
+        return self
+
     @property
     def n_features(self) -> int:
         """The number p of features, known once ``prepare`` has seen the inputs."""
