@@ -75,11 +75,9 @@ def test_herded_rows_are_better_than_random_ones():
     """The mean of a herded subset follows the mean of all rows."""
     found = herding(KERNEL, data(), RIDGE, 20, random())
 
-    def gap(points: torch.Tensor, weights: torch.Tensor) -> float:
-        everything = torch.from_numpy(X)
-        w, u = weights / weights.sum(), torch.full((N,), 1.0 / N, dtype=torch.float64)
-        K = KERNEL.matrix(torch.cat([points, everything]))
-        signed = torch.cat([w, -u])
+    def gap(points: torch.Tensor) -> float:
+        K = KERNEL.matrix(torch.cat([points, torch.from_numpy(X)]))
+        signed = torch.cat([torch.full((len(points),), 1.0 / len(points)), torch.full((N,), -1.0 / N)]).double()
         return float(signed @ K @ signed)
 
     rivals = [torch.from_numpy(X[np.random.default_rng(s).choice(N, 20, replace=False)]) for s in range(20)]

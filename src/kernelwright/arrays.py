@@ -57,8 +57,8 @@ def seed_of(random_state: Any) -> int:
 def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
     """Weights of rows: the given ones times those of the classes.
 
-    Weights that are all below one are relative, and their mean is made one: elsewhere a weight counts rows, so weights of
-    sum one would mean a data set of one row.
+    Weights that are all below one are relative, and their mean is made one: elsewhere a weight counts rows, so
+    weights of sum one would mean a data set of one row.
     """
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     counted = weights > 0
