@@ -57,8 +57,8 @@ JOBS = {
     "covtype, class 2: EmbeddingClassifier()": [
         (covtype_binary, 232_405, lambda: EmbeddingClassifier(random_state=0)),
     ],
-    "covtype, class 2: EmbeddingClassifier(n_landmarks=2000)": [
-        (covtype_binary, 232_405, lambda: EmbeddingClassifier(n_landmarks=2000, random_state=0)),
+    "covtype, class 2: EmbeddingClassifier(n_landmarks=3000)": [
+        (covtype_binary, 232_405, lambda: EmbeddingClassifier(n_landmarks=3000, random_state=0)),
     ],
 }
 

@@ -239,3 +239,36 @@ def test_smoothed_prior_adds_one_row_shared_by_all_classes(w):
     found = smoothed_prior(one_hot(LABELS, M), tensor(w))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert float(found.sum()) == pytest.approx(1.0)
+
+
+# Samples that show rare strata -------------------------------------------------------------------------------
+
+
+def uneven(n: int = 1000) -> TrainingSet:
+    labels = (np.arange(n) % 20 == 0).astype(int)  # one row in twenty
+    points = torch.arange(n, dtype=torch.float64)[:, None]
+    return TrainingSet.of(points, one_hot(labels, 2), weights=torch.linspace(0.5, 2.0, n, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("size", [1, 10, 100, 1000, 2000])
+def test_spread_rows_are_distinct_and_show_every_stratum(size):
+    rows = uneven()
+    found = rows.spread(size, torch.Generator().manual_seed(0))
+    assert len(found) == len(found.unique()) == min(size, 1000)
+    assert size < 2 or len(rows.strata[found].unique()) == 2
+
+
+def test_rare_strata_get_half_their_share_and_half_an_equal_one():
+    rows = uneven()
+    found = rows.spread(100, torch.Generator().manual_seed(0))
+    assert int((rows.strata[found] == 1).sum()) == pytest.approx(27, abs=1)
+
+
+def test_a_spread_sample_counts_every_stratum_as_all_rows_do():
+    rows = uneven()
+    sample = rows.spread_sample(100, torch.Generator().manual_seed(0))
+    assert len(sample) == 100
+    assert sample.total_weight == pytest.approx(100)
+    share = float(rows.weights[rows.strata == 1].sum()) / rows.total_weight
+    assert float(sample.weights[sample.strata == 1].sum()) == pytest.approx(100 * share)
+    assert rows.spread_sample(1000, torch.Generator()) is rows

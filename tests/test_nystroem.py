@@ -7,7 +7,7 @@ import torch
 from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.kernels import Gaussian, Laplace, Tabular
-from kernelwright.nystroem import KernelRows, choose_landmarks, embed_by_landmarks
+from kernelwright.nystroem import KernelRows, embed_by_landmarks
 
 N, M = 150, 3
 RNG = np.random.default_rng(0)
@@ -69,18 +69,3 @@ def test_rows_made_anew_equal_rows_that_are_kept(monkeypatch):
             assert at == same
             torch.testing.assert_close(block, other)
             np.testing.assert_allclose(block, kernel.forward(points[at], points[:40]).detach(), atol=1e-5)
-
-
-@pytest.mark.parametrize("size", [1, 10, 100, N, 2 * N])
-def test_landmarks_are_distinct_rows_and_show_every_class(size):
-    rows = data()
-    found = choose_landmarks(rows, size, torch.Generator().manual_seed(0))
-    assert len(found) == len(found.unique()) == min(size, N)
-    assert size < M or len(rows.strata[found].unique()) == M
-
-
-def test_rare_classes_get_more_than_their_share():
-    labels = (np.arange(1000) < 50).astype(int)
-    rows = TrainingSet.of(torch.zeros(1000, 1, dtype=torch.float64), one_hot(labels, 2))
-    found = choose_landmarks(rows, 100, torch.Generator().manual_seed(0))
-    assert int((rows.strata[found] == 1).sum()) == 27  # half of 5 and half of 50

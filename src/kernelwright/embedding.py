@@ -85,6 +85,24 @@ class TrainingSet:
         share[turn == 0] = 0.0
         return self.subset(order[share.argsort(stable=True)[:size]].sort().values)
 
+    def spread(self, size: int, generator: torch.Generator) -> Tensor:
+        """Numbers of at most ``size`` random rows: of every stratum half its share and half an equal one."""
+        order = torch.randperm(len(self), generator=generator)
+        counts = torch.bincount(self.strata).double()
+        share = 0.5 * counts / counts.sum() + 0.5 * (counts > 0) / (counts > 0).sum()
+        quota = (size * share).floor().clamp(min=1).long().minimum(counts.long())
+        early = _turns(self.strata[order]) < quota[self.strata[order]]
+        return torch.cat([order[early], order[~early]])[:size].sort().values
+
+    def spread_sample(self, size: int, generator: torch.Generator) -> TrainingSet:
+        """Such rows, weighted so that every stratum counts for as much as it does among all rows."""
+        if len(self) <= size:
+            return self
+        some = self.subset(self.spread(size, generator))
+        whole, part = (torch.bincount(rows.strata, rows.weights, int(self.strata.max()) + 1) for rows in (self, some))
+        weights = some.weights * (whole / part.clamp(min=1e-300))[some.strata]
+        return replace(some, weights=weights * (len(some) / weights.sum()))
+
     def folds(self, n_folds: int) -> np.ndarray:
         """A fold number for each row: rows take turns in the order of their strata, so that no fold is empty."""
         folds = torch.empty(len(self), dtype=torch.int64)

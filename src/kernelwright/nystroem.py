@@ -20,7 +20,7 @@ from kernelwright.embedding import TrainingSet
 from kernelwright.kernels import Kernel
 from kernelwright.linalg import factorise, triangular_solve
 
-__all__ = ["KernelRows", "NystroemEmbedding", "choose_landmarks", "embed_by_landmarks"]
+__all__ = ["KernelRows", "NystroemEmbedding", "embed_by_landmarks"]
 
 BLOCK_ENTRIES = 2**23  # kernel values that are made at once
 DOUBLE_UP_TO = 2**24  # kernel values; more are kept in single precision
@@ -37,18 +37,6 @@ class NystroemEmbedding:
     squared_norm: float  # tr(alpha^T K_MM alpha)
     n_iter: int
     residual: float  # of the preconditioned equations, relative
-
-
-def choose_landmarks(data: TrainingSet, size: int, generator: torch.Generator) -> Tensor:
-    """Row numbers of at most ``size`` landmarks: random rows, of every class half its share and half an equal one."""
-    order = torch.randperm(len(data), generator=generator)
-    counts = torch.bincount(data.strata).double()
-    share = 0.5 * counts / counts.sum() + 0.5 * (counts > 0) / (counts > 0).sum()
-    quota = (size * share).floor().clamp(min=1).long().minimum(counts.long())
-    strata = data.strata[order]
-    picked = torch.cat([order[strata == c][: int(quota[c])] for c in range(len(counts))])
-    rest = order[~torch.isin(order, picked)][: max(size - len(picked), 0)]
-    return torch.cat([picked, rest])[:size].sort().values
 
 
 class KernelRows:

@@ -24,7 +24,7 @@ from kernelwright.herding import herd
 from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.linalg import factorise, triangular_solve, weighted_gram
-from kernelwright.nystroem import RESIDUAL, KernelRows, choose_landmarks, embed_by_landmarks
+from kernelwright.nystroem import RESIDUAL, KernelRows, embed_by_landmarks
 from kernelwright.risk import clipped_log_loss
 
 __all__ = [
@@ -79,7 +79,7 @@ def nystroem(kernel: Kernel, data: TrainingSet, ridge: float, n_landmarks: int, 
     if n_landmarks >= len(data):  # all rows are landmarks
         return exact(kernel, data, ridge)
     rest, held = hold_out(data, min(len(data) // 20, 5000), generator)
-    landmarks = rest.points[choose_landmarks(rest, n_landmarks, generator)]
+    landmarks = rest.points[rest.spread(n_landmarks, generator)]
     rows = KernelRows(kernel, rest.points, landmarks)
     scaled = ridge * data.total_weight / rest.total_weight  # the absolute ridge stays
     embedding = embed_by_landmarks(kernel, rest, scaled, landmarks, rows=rows)

@@ -228,7 +228,7 @@ def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, gener
         )
     tau = "1/n" if settings.complexity_weight == "auto" else settings.complexity_weight
     many = len(data) > MANY
-    fine = data.sample(FINE_ROWS_OF_MANY if many else FINE_ROWS, generator)
+    fine = data.spread_sample(FINE_ROWS_OF_MANY, generator) if many else data.sample(FINE_ROWS, generator)
     fine_steps = FINE_STEPS_OF_MANY if many else FINE_STEPS
     coarse = fine.sample(COARSE_ROWS, generator)
     n = data.total_weight
