@@ -95,13 +95,16 @@ class TrainingSet:
         return torch.cat([order[early], order[~early]])[:size].sort().values
 
     def spread_sample(self, size: int, generator: torch.Generator) -> TrainingSet:
-        """Such rows, weighted so that every stratum counts for as much as it does among all rows."""
+        """Such rows, weighted so that every stratum counts for as much as it does among all rows.
+
+        No weight is above one: of a heavier row a part would stay when it is left out.
+        """
         if len(self) <= size:
             return self
         some = self.subset(self.spread(size, generator))
         whole, part = (torch.bincount(rows.strata, rows.weights, int(self.strata.max()) + 1) for rows in (self, some))
         weights = some.weights * (whole / part.clamp(min=1e-300))[some.strata]
-        return replace(some, weights=weights * (len(some) / weights.sum()))
+        return replace(some, weights=weights / weights.max())
 
     def folds(self, n_folds: int) -> np.ndarray:
         """A fold number for each row: rows take turns in the order of their strata, so that no fold is empty."""
