@@ -9,7 +9,8 @@ from torch import nn
 
 from kernelwright.embedding import TrainingSet
 from kernelwright.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
-from kernelwright.network import Bound, EmbeddingNetwork, KernelHead, LinearHead, Moments, known_bound, mlp
+from kernelwright.network import Bound, EmbeddingNetwork, KernelHead, LinearHead, known_bound, mlp
+from kernelwright.primal import Moments
 
 M, RIDGE = 3, 0.05
 weightings = pytest.mark.parametrize("weighted", [False, True], ids=["ones", "weights"])

@@ -9,7 +9,7 @@ from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.features import Polynomial, RandomFourier, fourier_features
 from kernelwright.kernels import FeatureKernel, Gaussian
-from kernelwright.solvers import choose_solver, exact, explicit, herding, hold_out, nystroem
+from kernelwright.solvers import choose_solver, exact, explicit, herding, hold_out, nystroem, sum_up
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -56,7 +56,10 @@ def test_explicit_features_are_the_exact_solution_of_their_kernel(rows, monkeypa
     monkeypatch.setattr(solvers, "FEATURE_ROWS", rows)  # a sum over batches of any size
     features = Polynomial(3)
     features.prepare(torch.from_numpy(X))
-    expected, found = exact(FeatureKernel(features), data(), RIDGE), explicit(features, data(), RIDGE, random())
+    expected, found = (
+        exact(FeatureKernel(features), data(), RIDGE),
+        explicit(sum_up(features, data()), features, data(), RIDGE),
+    )
     with torch.no_grad():
         dense = features(NEW) @ features(torch.from_numpy(X)).T @ expected.coefficients + data().prior
     np.testing.assert_allclose(outputs(found, features), dense, atol=1e-8)
@@ -86,7 +89,7 @@ def test_herded_rows_are_better_than_random_ones():
 
 def test_fourier_features_come_close():
     features = fourier_features(KERNEL, 600, 2, seed=0)
-    found = explicit(features, data(), RIDGE, random())
+    found = explicit(sum_up(features, data()), features, data(), RIDGE)
     assert (outputs(found, features).argmax(1) == TRUTH).mean() > 0.93
 
 
@@ -117,7 +120,9 @@ def test_moments_add_up_in_any_order():
     features = RandomFourier(10)
     features.prepare(torch.from_numpy(X))
     rows = data()
-    whole = solvers.sum_up(features, rows)
-    parts = [solvers.sum_up(features, rows.subset(torch.arange(N) % 3 == k)) for k in (2, 0, 1)]
-    torch.testing.assert_close(sum(part.products for part in parts), whole.products)
-    torch.testing.assert_close(sum(part.centred(rows.prior) for part in parts), whole.centred(rows.prior))
+    whole = sum_up(features, rows)
+    last, first, second = (sum_up(features, rows.subset(torch.arange(N) % 3 == k)) for k in (2, 0, 1))
+    parts = last + (first + second)
+    torch.testing.assert_close(parts.gram, whole.gram)
+    torch.testing.assert_close(parts.weights(RIDGE, rows.prior), whole.weights(RIDGE, rows.prior))
+    assert (parts.total, parts.largest) == (whole.total, whole.largest)

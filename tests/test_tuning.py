@@ -139,7 +139,9 @@ def test_default_weights_do_not_collapse(learn):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", CollapseWarning)
-        run(Gaussian("median"), learn=learn, max_iter=30)
+        choice = run(Gaussian("median"), learn=learn, max_iter=30)
+    outputs = embed(choice.kernel(data().points).detach(), data(), choice.ridge).fitted
+    assert float(outputs.std(0).max()) > 0.1
 
 
 # By a grid ---------------------------------------------------------------------------------------------------

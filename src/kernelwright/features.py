@@ -21,14 +21,14 @@ from torch import Tensor, nn
 from kernelwright.distances import l1, median_distance, squared_euclidean
 from kernelwright.kernels import ConvexSum, Gaussian, Kernel, Laplace, Matern, Scaled, Sum, Tabular
 from kernelwright.kernels.feature import FeatureMap
-from kernelwright.kernels.vector import LengthScale, spread_rows, whole_number
+from kernelwright.kernels.vector import HasLengthScales, spread_rows, whole_number
 from kernelwright.linalg import Factor, factorise, triangular_solve
 from kernelwright.parameters import Positive
 
 __all__ = ["FeatureMap", "Network", "Nystroem", "Polynomial", "RandomFourier", "fourier_features"]
 
 
-class RandomFourier(FeatureMap):
+class RandomFourier(HasLengthScales, FeatureMap):
     """Random Fourier features [Rahimi2008]_: ``sqrt(2/p) [cos(W x / lengthscale), sin(W x / lengthscale)]``.
 
     Inner products are unbiased estimates of the kernel, with an error of order ``1/sqrt(p)``. The frequencies W are
@@ -59,9 +59,6 @@ class RandomFourier(FeatureMap):
     ((2, 2000), True)
     """
 
-    lengthscale = LengthScale()
-    log_lengthscale: nn.Parameter
-    median: bool
     frequencies: Tensor
 
     KERNELS = ("gaussian", "laplace", "matern")
@@ -88,9 +85,6 @@ class RandomFourier(FeatureMap):
                 f"Got {self.kernel!r} instead."
             )
         self.register_buffer("frequencies", torch.empty(0, 0, dtype=torch.float64))
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return super().get_params(deep) | ({"lengthscale": "median"} if self.median else {})
 
     @property
     def n_features(self) -> int:
@@ -126,16 +120,6 @@ class RandomFourier(FeatureMap):
             self.lengthscale = self.lengthscale.detach().expand(X.shape[1])
         if self.frequencies.shape != (self.n_features // 2, X.shape[1]):
             self.frequencies = self._draw(X.shape[1])
-
-    def use_median(self) -> None:
-        self.lengthscale = "median"
-
-    def tie(self) -> None:
-        self.lengthscale = self.log_lengthscale.detach().mean().exp()
-
-    def penalty(self) -> Tensor:
-        """Half the squared spread of the log length scales."""
-        return 0.5 * ((self.log_lengthscale - self.log_lengthscale.mean()) ** 2).sum()
 
     def forward(self, X: Tensor) -> Tensor:
         if self.frequencies.shape[1] != X.shape[1]:

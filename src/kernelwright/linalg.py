@@ -146,11 +146,12 @@ def symmetric_outer(B: Tensor, scale: float = 1.0) -> Tensor:
 
 
 def weighted_gram(Z: Tensor, w: Tensor | None = None) -> Tensor:
-    """``Z^T diag(w) Z`` for float64 Z, by half a product; ``w`` is a column of weights that are not negative."""
+    """``Z^T diag(w) Z`` in float64, by half a product in the precision of Z; no weight of the column w is negative."""
     if w is not None:
         Z = w.sqrt() * Z
-    half = blas.dsyrk(1.0, Z.contiguous().numpy().T, lower=1)  # in C order the lower triangle is the upper one
-    return _mirror_upper(torch.from_numpy(half.T))
+    syrk = blas.ssyrk if Z.dtype == torch.float32 else blas.dsyrk
+    half = syrk(1.0, Z.contiguous().numpy().T, lower=1)  # in C order the lower triangle is the upper one
+    return _mirror_upper(torch.from_numpy(half.T).double())
 
 
 def _mirror_upper(A: Tensor, tile: int = 256) -> Tensor:

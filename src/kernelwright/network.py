@@ -22,10 +22,9 @@ from torch import Tensor, nn
 from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.kernels import Kernel
-from kernelwright.linalg import factorise
 from kernelwright.objectives import Setting, held_out, in_sample
 from kernelwright.parameters import Positive, raw_bounds
-from kernelwright.primal import ridge_weights
+from kernelwright.primal import Moments, ridge_weights
 
 __all__ = [
     "Bound",
@@ -330,54 +329,3 @@ def best_ridge(learned: float, left_out: Callable[[float], Tensor], some: Traini
     for ridge in np.clip(learned * RIDGE_STEPS, 1e-10, 1e4).tolist():
         losses[ridge], _ = calibrated_log_loss(left_out(ridge), some.targets, some.weights)
     return min(losses, key=losses.__getitem__)
-
-
-@dataclass(frozen=True)
-class Moments:
-    """All that a linear embedding needs of its rows: ``Z^T diag(w) Z``, ``Z^T diag(w) Y``, ``sum w``, ``max |z|^2``.
-
-    Each is a sum (or the largest) over rows, so batches are reduced by ``+``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from kernelwright.network import Moments
-    >>> Z, w = torch.eye(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
-    >>> halves = Moments.of(Z[:1], Z[:1], w[:1]) + Moments.of(Z[1:], Z[1:], w[1:])
-    >>> bool(torch.equal(halves.weights(0.5), Moments.of(Z, Z, w).weights(0.5)))
-    True
-    """
-
-    gram: Tensor
-    cross: Tensor
-    total: float
-    largest: float
-
-    @classmethod
-    def of(cls, Z: Tensor, targets: Tensor, w: Tensor) -> Moments:
-        """The moments of some rows."""
-        weighted = w[:, None] * Z
-        return cls(weighted.T @ Z, weighted.T @ targets, float(w.sum()), float(Z.square().sum(1).max()))
-
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(
-            self.gram + other.gram,
-            self.cross + other.cross,
-            self.total + other.total,
-            max(self.largest, other.largest),
-        )
-
-    def weights(self, ridge: float) -> Tensor:
-        """``W``, the embedding of all rows that were summed."""
-        return factorise(self.gram, ridge * self.total).solve(self.cross)
-
-    def left_out(self, ridge: float, Z: Tensor, targets: Tensor, w: Tensor) -> Tensor:
-        """Outputs at some of the rows, each by the embedding of all rows but itself, in closed form.
-
-        With ``q = z^T S^-1 z`` the residual is ``(y - W^T z) / (1 - u q)``. Of a row of weight w > 1, which counts as
-        w rows, one is left out: ``u = min(w, 1)``.
-        """
-        factor = factorise(self.gram, ridge * self.total)
-        leverage = (Z * factor.solve(Z.T).T).sum(1)
-        kept = (1.0 - w.clamp(max=1.0) * leverage).clamp(min=1e-10)  # zero only to rounding, for a row fitted exactly
-        return targets - (targets - Z @ factor.solve(self.cross)) / kept[:, None]

@@ -32,8 +32,7 @@ RESIDUAL = {torch.float32: 1e-3, torch.float64: 1e-6}  # relative; single precis
 class NystroemEmbedding:
     """An embedding in the span of landmarks."""
 
-    landmarks: Tensor
-    coefficients: Tensor  # alpha
+    coefficients: Tensor  # alpha, a row for each landmark
     squared_norm: float  # tr(alpha^T K_MM alpha)
     n_iter: int
     residual: float  # of the preconditioned equations, relative
@@ -97,7 +96,7 @@ def embed_by_landmarks(
     alpha = precondition.right(beta)
     if balanced:
         alpha = torch.cat([alpha, -alpha.sum(1, keepdim=True)], 1)
-    return NystroemEmbedding(landmarks, alpha, float((alpha * (K_MM @ alpha)).sum()), n_iter, residual)
+    return NystroemEmbedding(alpha, float((alpha * (K_MM @ alpha)).sum()), n_iter, residual)
 
 
 class _Preconditioner:

@@ -6,15 +6,15 @@ With features Z (n x p), weights w (ones unless given) and ``noise = n lambda``,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from scipy.linalg import blas
 from torch import Tensor
 
-from kernelwright.linalg import Factor, factorise, weighted_gram
+from kernelwright.linalg import Factor, factorise, triangular_solve, weighted_gram
 
-__all__ = ["ridge_weights", "ridge_weights_and_leverages"]
+__all__ = ["Moments", "ridge_weights", "ridge_weights_and_leverages"]
 
 # A sum of single precision products errs by about 1e-7 of the trace: a hundredth of such a noise at most.
 SINGLE_FROM = 1e-5
@@ -63,7 +63,7 @@ class _Ridge(torch.autograd.Function):
             ctx.factor = factorise(weighted_gram((root * z).T.contiguous()), level)
             W = (root * z).T @ ctx.factor.solve(root * t)
         else:
-            ctx.factor = factorise(_gram(z, w), level)
+            ctx.factor = factorise(weighted_gram(z, w), level)
             W = ctx.factor.solve(((t if w is None else w * t).T @ z).T.double())
         U = ctx.factor.solve(z.T).T if leverages else z.new_empty(0)
         ctx.level, ctx.parts = level, (z, t, w, W, U)
@@ -96,14 +96,6 @@ def _workable(Z: Tensor, noise: float) -> Tensor:
     return z if covered else z.double()
 
 
-def _gram(z: Tensor, w: Tensor | None) -> Tensor:
-    """The float64 matrix ``Z^T diag(w) Z``; of a single precision product only the half that is factorised."""
-    if z.dtype == torch.float64:
-        return weighted_gram(z, w)
-    rows = z if w is None else w.sqrt() * z
-    return torch.from_numpy(blas.ssyrk(1.0, rows.contiguous().numpy().T, lower=1).T).double()
-
-
 def _inverse_times(factor: Factor, z: Tensor, w: Tensor | None, noise: float, G: Tensor) -> Tensor:
     """``S^-1 G`` from the n x n factor: ``(G - Z^T A^-1 Z G) / noise`` with weighted rows."""
     rows = z if w is None else w.sqrt() * z
@@ -112,3 +104,57 @@ def _inverse_times(factor: Factor, z: Tensor, w: Tensor | None, noise: float, G:
 
 def _solvable(A: Tensor) -> Tensor:
     return A.detach().to("cpu", torch.float64)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """All that an explicit embedding needs of its rows: sums (and the largest), so batches are reduced by ``+``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kernelwright.primal import Moments
+    >>> Z, w = torch.eye(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+    >>> halves = Moments.of(Z[:1], Z[:1], w[:1]) + Moments.of(Z[1:], Z[1:], w[1:])
+    >>> bool(torch.equal(halves.weights(0.5), Moments.of(Z, Z, w).weights(0.5)))
+    True
+    """
+
+    gram: Tensor  # Z^T diag(w) Z
+    cross: Tensor  # Z^T diag(w) Y
+    sums: Tensor  # Z^T w
+    total: float  # sum w
+    largest: float  # max |z|^2
+
+    @classmethod
+    def of(cls, Z: Tensor, targets: Tensor, w: Tensor) -> Moments:
+        """The moments of some rows."""
+        Z = Z.double()
+        weighted = w[:, None] * Z
+        gram = weighted_gram(Z, w[:, None])
+        return cls(gram, weighted.T @ targets, weighted.sum(0), float(w.sum()), float(Z.square().sum(1).max()))
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(
+            self.gram + other.gram,
+            self.cross + other.cross,
+            self.sums + other.sums,
+            self.total + other.total,
+            max(self.largest, other.largest),
+        )
+
+    def weights(self, ridge: float, prior: Tensor | float = 0.0) -> Tensor:
+        """``W``, the embedding of all rows that were summed, of targets less the prior."""
+        return factorise(self.gram, ridge * self.total).solve(self.cross - self.sums[:, None] * prior)
+
+    def left_out(self, ridge: float, Z: Tensor, targets: Tensor, w: Tensor, prior: Tensor | float = 0.0) -> Tensor:
+        """Outputs at some of the rows, each by the embedding of all rows but itself, in closed form.
+
+        With ``q = z^T S^-1 z`` the residual is ``(y - prior - W^T z) / (1 - u q)``. Of a row of weight w > 1, which
+        counts as w rows, one is left out: ``u = min(w, 1)``.
+        """
+        factor = factorise(self.gram, ridge * self.total)
+        leverage = (triangular_solve(factor, Z.T.contiguous()) ** 2).sum(0)
+        kept = (1.0 - w.clamp(max=1.0) * leverage).clamp(min=1e-10)  # zero only to rounding, for a row fitted exactly
+        fitted = prior + Z @ factor.solve(self.cross - self.sums[:, None] * prior)
+        return targets - (targets - fitted) / kept[:, None]

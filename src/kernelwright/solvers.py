@@ -11,8 +11,10 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -23,20 +25,19 @@ from kernelwright.embedding import TrainingSet, embed
 from kernelwright.herding import herd
 from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
-from kernelwright.linalg import factorise, triangular_solve, weighted_gram
 from kernelwright.nystroem import RESIDUAL, KernelRows, embed_by_landmarks
+from kernelwright.primal import Moments
 from kernelwright.risk import clipped_log_loss
 
 __all__ = [
-    "Moments",
     "Solution",
     "choose_solver",
     "exact",
     "explicit",
     "herding",
     "nystroem",
-    "solve_moments",
     "sum_up",
+    "usual_landmarks",
 ]
 
 EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
@@ -61,9 +62,13 @@ def choose_solver(n: int, n_landmarks: int | None) -> tuple[str, int]:
     """The solver for n rows and its number of landmarks, by cost and by the memory there is."""
     if n <= EXACT_UP_TO and 4 * 8.0 * n**2 < 0.9 * free_memory():
         return "exact", n
-    wished = n_landmarks or min(max(n // 20, 1000), 7500)
-    fits = int(math.sqrt(0.2 * free_memory() / 8.0))  # a few M x M matrices in double precision
-    return "nystroem", max(1, min(wished, fits, n))
+    return "nystroem", min(n_landmarks or usual_landmarks(n), n)
+
+
+def usual_landmarks(n: int) -> int:
+    """One in twenty rows, between 1000 and 7500, if a few matrices of that size fit."""
+    fits = int(math.sqrt(0.2 * free_memory() / 8.0))
+    return max(1, min(max(n // 20, 1000), 7500, fits))
 
 
 def exact(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution:
@@ -136,58 +141,18 @@ def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[
 # Explicit features ---------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Moments:
-    """Sums over rows that are all an explicit embedding needs: they can be added batch by batch."""
-
-    products: Tensor  # Z^T diag(w) Z
-    targets: Tensor  # Z^T diag(w) Y, one column a class
-    features: Tensor  # Z^T w
-    total_weight: float = 0.0
-
-    @classmethod
-    def empty(cls, n_features: int, n_classes: int) -> Moments:
-        """No rows yet."""
-        zeros = torch.zeros(n_features, n_features + n_classes + 1, dtype=torch.float64)
-        return cls(zeros[:, :n_features].clone(), zeros[:, n_features:-1].clone(), zeros[:, -1].clone())
-
-    def add(self, Z: Tensor, Y: Tensor, w: Tensor) -> None:
-        """Add rows of features, one-hot targets and weights."""
-        Z, column = Z.double(), w[:, None]
-        self.products += weighted_gram(Z, column)
-        self.targets += Z.T @ (column * Y)
-        self.features += Z.T @ w
-        self.total_weight += float(w.sum())
-
-    def centred(self, prior: Tensor) -> Tensor:
-        """``Z^T diag(w) (Y - prior)``."""
-        return self.targets - self.features[:, None] * prior
-
-
 def sum_up(features: FeatureMap, data: TrainingSet) -> Moments:
     """The moments of all rows, made of some rows at a time."""
-    moments = Moments.empty(features.n_features, data.targets.shape[1])
+    blocks = (data.subset(rows) for rows in torch.arange(len(data)).split(FEATURE_ROWS))
     with torch.no_grad():
-        for rows in torch.arange(len(data)).split(FEATURE_ROWS):
-            moments.add(features(data.points[rows]), data.targets[rows], data.weights[rows])
-    return moments
+        return reduce(operator.add, (Moments.of(features(b.points), b.targets, b.weights) for b in blocks))
 
 
-def explicit(features: FeatureMap, data: TrainingSet, ridge: float, generator: torch.Generator) -> Solution:
-    """The primal form on all rows; leave-one-out outputs at a sample of them."""
-    sample = data.sample(LEFT_OUT_ROWS, generator)
-    return solve_moments(sum_up(features, data), features, sample, ridge, data.prior)
-
-
-def solve_moments(moments: Moments, features: FeatureMap, sample: TrainingSet, ridge: float, prior: Tensor) -> Solution:
-    """The embedding of rows that have been summed up, with leave-one-out outputs at a sample of them."""
-    factor = factorise(moments.products, ridge * moments.total_weight)
-    W = factor.solve(moments.centred(prior))
+def explicit(moments: Moments, features: FeatureMap, sample: TrainingSet, ridge: float) -> Solution:
+    """The primal form of rows that have been summed up, with leave-one-out outputs at a sample of them."""
+    W = moments.weights(ridge, sample.prior)
     with torch.no_grad():
         Z = features(sample.points).double()
-    fitted = prior + Z @ W
-    loss, _ = clipped_log_loss(fitted, sample.targets, sample.weights)
-    leverage = (triangular_solve(factor, Z.T.contiguous()) ** 2).sum(0)
-    left = (1.0 - sample.weights.clamp(max=1.0) * leverage).clamp(min=1e-12)
-    outputs = sample.targets - (sample.targets - fitted) / left[:, None]
-    return Solution(None, W, float((W * W).sum()), loss, outputs, sample)
+    loss, _ = clipped_log_loss(sample.prior + Z @ W, sample.targets, sample.weights)
+    outputs = moments.left_out(ridge, Z, sample.targets, sample.weights, sample.prior)
+    return Solution(None, W, float(W.square().sum()), loss, outputs, sample)

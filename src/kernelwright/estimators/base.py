@@ -1,4 +1,4 @@
-"""What estimators with a kernel share: how user data become points, and kernel values in blocks."""
+"""What estimators share: how user data become points and labels, kernel values in blocks, predictions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,70 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import check_memory
+from kernelwright.arrays import check_memory, row_weights
+from kernelwright.calibration import ProbabilityMap
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.training import Step
 
-__all__ = ["KernelEstimator", "refuse_if_too_large", "with_lines"]
+__all__ = ["KernelEstimator", "ProbabilityClassifier", "refuse_if_too_large", "with_lines"]
 
 BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
+
+
+MERGE_UP_TO = 5000  # rows, where equal rows need not be merged: beyond, it costs more than it says
+
+
+class ProbabilityClassifier(ClassifierMixin):
+    """Labels in, and all that is predicted from raw outputs: a subclass has ``_raw`` and a probability map."""
+
+    classes_: np.ndarray
+    class_weight: Any
+    probability_map_: ProbabilityMap
+
+    def _check_labels(self, y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Labels and weights of the rows that count, and which rows those are (weight not zero)."""
+        check_classification_targets(y)
+        weights = row_weights(y, sample_weight, self.class_weight)
+        kept = weights > 0
+        self.classes_, labels = np.unique(y[kept], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs rows of at least 2 classes, but the data contain only one class: "
+                f"{self.classes_[0]!r}."
+            )
+        return labels, weights[kept], kept
+
+    def _raw(self, X: Any) -> Tensor:
+        raise NotImplementedError
+
+    def raw_outputs(self, X: Any) -> np.ndarray:
+        """``f(x)`` of Eq. (5), a column for each class: estimates of the probabilities that may leave [0, 1]."""
+        return self._raw(X).numpy()
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Raw outputs (Eq. 5); for two classes the second less the first, as scikit-learn has it."""
+        outputs = self.raw_outputs(X)
+        return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Calibrated probabilities, a column for each of ``classes_``."""
+        outputs = self._raw(X)
+        return self.probability_map_(outputs).numpy()
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithm of :meth:`predict_proba`."""
+        outputs = self._raw(X)
+        return self.probability_map_.log(outputs).numpy()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of largest probability."""
+        best = self.predict_proba(X).argmax(1)
+        return self.classes_[best]
 
 
 class KernelEstimator(BaseEstimator):

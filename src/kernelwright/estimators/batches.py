@@ -13,7 +13,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from kernelwright.arrays import one_hot
 from kernelwright.embedding import smoothed_prior
-from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, solve_moments
+from kernelwright.primal import Moments
+from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit
 
 __all__ = ["BOUND_ROWS", "BatchFitting"]
 
@@ -75,7 +76,7 @@ class BatchFitting:
         if len(missing):
             raise ValueError(f"Labels {list(missing)} are not among the given classes.")
         known, self.classes_ = self.classes_, np.unique(classes)
-        moments, sample, _, alpha = self._moments
+        moments, sample, alpha = self._moments
         places = torch.from_numpy(np.searchsorted(self.classes_, known))
 
         def widened(columns: torch.Tensor) -> torch.Tensor:
@@ -83,11 +84,11 @@ class BatchFitting:
             wide[:, places] = columns
             return wide
 
-        moments.targets = widened(moments.targets)
+        moments = replace(moments, cross=widened(moments.cross))
         sample = replace(sample, targets=widened(sample.targets), strata=places[sample.strata])
         prior = smoothed_prior(sample.targets, sample.weights)
         prior = prior if self.learn == "auto" else torch.zeros_like(prior)
-        self._moments = (moments, replace(sample, prior=prior), prior, alpha)
+        self._moments = (moments, replace(sample, prior=prior), alpha)
         self._solve_again()
 
     def _add(self, X: Any, y: Any, sample_weight: Any = None) -> None:
@@ -100,13 +101,14 @@ class BatchFitting:
             raise ValueError("class_weight='balanced' needs all rows at once; pass a dict to fit in batches.")
         targets = one_hot(np.searchsorted(self.classes_, y), len(self.classes_))
         weights = torch.from_numpy(self._weights_of(y, sample_weight))
-        moments, features = self._moments[0], self.kernel_.features
-        before = moments.total_weight
+        moments, *others = self._moments
+        before = moments.total
         with torch.no_grad():
             for rows in torch.arange(len(X)).split(FEATURE_ROWS):
-                points = self._encode(self.kernel_, X[rows.numpy()])
-                moments.add(features(points), targets[rows], weights[rows])
-        self.ridge_ *= before / moments.total_weight
+                Z = self.kernel_.features(self._encode(self.kernel_, X[rows.numpy()]))
+                moments = moments + Moments.of(Z, targets[rows], weights[rows])
+        self._moments = (moments, *others)
+        self.ridge_ *= before / moments.total
 
     def _weights_of(self, y: np.ndarray, sample_weight: Any) -> np.ndarray:
         """Weights of rows, not made relative: batches must not differ in what a weight means."""
@@ -115,9 +117,8 @@ class BatchFitting:
         return weights * np.array([given.get(label, 1.0) for label in y])
 
     def _solve_again(self) -> None:
-        moments, sample, prior, alpha = self._moments
-        found = solve_moments(moments, self.kernel_.features, sample, self.ridge_, prior)
-        self._calibrate(found, prior, alpha)
+        moments, sample, alpha = self._moments
+        self._calibrate(explicit(moments, self.kernel_.features, sample, self.ridge_), alpha)
 
     @available_if(_has_features)
     def fit_batches(self, batches: Iterable[tuple[Any, Any]], classes: Any = None) -> Self:

@@ -11,18 +11,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import generator, merge_duplicates, one_hot, row_weights
-from kernelwright.calibration import ProbabilityMap, fit_map, fit_shifted_power
+from kernelwright.arrays import generator, merge_duplicates, one_hot
+from kernelwright.calibration import fit_map, fit_shifted_power
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.entropy import clip_entropy, embedding_entropy
-from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large, with_lines
+from kernelwright.estimators.base import (
+    MERGE_UP_TO,
+    KernelEstimator,
+    ProbabilityClassifier,
+    refuse_if_too_large,
+    with_lines,
+)
 from kernelwright.estimators.batches import BOUND_ROWS, BatchFitting
 from kernelwright.features import FeatureMap, fourier_features
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
@@ -30,16 +34,16 @@ from kernelwright.linalg import threads_for
 from kernelwright.risk import RiskBound, rademacher_bound
 from kernelwright.scaling import make_scaler
 from kernelwright.solvers import (
-    EXACT_UP_TO,
     FEATURE_ROWS,
     LEFT_OUT_ROWS,
     Solution,
     choose_solver,
     exact,
+    explicit,
     herding,
     nystroem,
-    solve_moments,
     sum_up,
+    usual_landmarks,
 )
 from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose
@@ -58,7 +62,7 @@ LEARN = (
 )
 
 
-class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
+class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
     """Class probabilities from a kernel that is learned from the data.
 
     A conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge
@@ -152,8 +156,8 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
 
     Notes
     -----
-    Equal rows are merged (not with ``features``) and their weights added, so an integer weight means exactly as many
-    copies. Weights that are all below one are relative, and scaled to a mean of one. Cost is cubic,
+    Equal rows are merged (with ``features``, up to 5000 rows) and their weights added, so an integer weight means
+    exactly as many copies. Weights that are all below one are relative, and scaled to a mean of one. Cost is cubic,
     memory quadratic in the number of distinct rows while the solver is exact.
 
     Examples
@@ -199,9 +203,7 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
     }
 
     ridge_: float
-    probability_map_: ProbabilityMap
     features_: FeatureMap | None
-    classes_: np.ndarray
 
     def __init__(
         self,
@@ -263,8 +265,8 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
         X, labels, weights, kept = self._check_training_data(kernel, X, y, sample_weight)
         place = np.arange(len(labels))
         if kernel.takes_vectors:
-            X = X[kept]
-            if self.features is None:
+            X = X if kept.all() else X[kept]
+            if self.features is None or len(X) <= MERGE_UP_TO:
                 X, labels, weights, place = merge_duplicates(X, labels, weights)
             self.scaler_ = self._fit_scaler(X, weights)
             points = self._encode(kernel, X)
@@ -313,7 +315,7 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
         elif self.solver == "auto" and self.kernel != "precomputed":
             chosen = choose_solver(n_rows, self.n_landmarks)
         else:
-            size = self.n_landmarks or choose_solver(max(n_rows, EXACT_UP_TO + 1), None)[1]
+            size = self.n_landmarks or usual_landmarks(n_rows)
             size = size if self.solver == "fourier" else min(size, n_rows)
             chosen = ("exact", n_rows) if self.solver in ("auto", "exact") else (self.solver, size)
         if chosen[0] == "exact":
@@ -332,17 +334,7 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
         else:
             X, y = np.asarray(X, dtype=object), column_or_1d(y)
             check_consistent_length(X, y)
-        check_classification_targets(y)
-        weights = row_weights(y, sample_weight, self.class_weight)
-        kept = weights > 0
-        y, weights = y[kept], weights[kept]
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "EmbeddingClassifier needs rows of at least 2 classes, but the data contain only one class: "
-                f"{self.classes_[0]!r}."
-            )
-        return X, labels, weights, kept
+        return X, *self._check_labels(y, sample_weight)
 
     def _fit_scaler(self, X: np.ndarray, weights: np.ndarray) -> Any:
         default = self.kernel is None and self.features is None
@@ -378,16 +370,16 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
                     seed = int(torch.randint(2**31 - 1, (1,), generator=random))
                     self.features_ = fourier_features(self.kernel_, size, data.points.shape[1], seed)
                 moments, sample = sum_up(self.features_, data), data.sample(LEFT_OUT_ROWS, random)
-                found = solve_moments(moments, self.features_, sample, self.ridge_, data.prior)
+                found = explicit(moments, self.features_, sample, self.ridge_)
             alpha = math.sqrt(float(self.kernel_.sup_diag(data.points[:BOUND_ROWS])))
         if self.features is not None:
-            self._moments = (moments, sample, data.prior, alpha)
-        self._calibrate(found, data.prior, alpha)
+            self._moments = (moments, sample, alpha)
+        self._calibrate(found, alpha)
 
-    def _calibrate(self, found: Solution, prior: Tensor, alpha: float) -> None:
+    def _calibrate(self, found: Solution, alpha: float) -> None:
         """Fit the probability map, and keep what prediction needs."""
         name = "power" if self.probability == "auto" else self.probability
-        targets, weights = found.rows.targets, found.rows.weights
+        targets, weights, prior = found.rows.targets, found.rows.weights, found.rows.prior
         shift = torch.zeros_like(prior)
         with threads_for(0):  # many operations on few numbers
             if name == "power" and self.learn == "auto":
@@ -403,10 +395,6 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
 
     # prediction ----------------------------------------------------------------------------------------
 
-    def raw_outputs(self, X: Any) -> np.ndarray:
-        """``f(x)`` of Eq. (5), a column for each class: estimates of the probabilities that may leave [0, 1]."""
-        return self._raw(X).numpy()
-
     def _raw(self, X: Any) -> Tensor:
         new = self._new_points(X)
         prior, V = torch.from_numpy(self.prior_), torch.from_numpy(self.coefficients_)
@@ -414,26 +402,6 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
             return torch.cat([prior + K @ V for K in self._kernel_blocks(new)])
         with torch.no_grad():
             return torch.cat([prior + self.features_(block) @ V for block in new.split(FEATURE_ROWS)])
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Raw outputs (Eq. 5); for two classes the second less the first, as scikit-learn has it."""
-        outputs = self.raw_outputs(X)
-        return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Calibrated probabilities, a column for each of ``classes_``."""
-        outputs = self._raw(X)
-        return self.probability_map_(outputs).numpy()
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithm of :meth:`predict_proba`."""
-        outputs = self._raw(X)
-        return self.probability_map_.log(outputs).numpy()
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of largest probability."""
-        best = self.predict_proba(X).argmax(1)
-        return self.classes_[best]
 
     def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
         """Entropy (in nats) of the label at each row: high at class boundaries and far from the data.
@@ -456,7 +424,7 @@ class EmbeddingClassifier(ClassifierMixin, BatchFitting, KernelEstimator):
     def risk_bound(self, beta: float = 0.05) -> RiskBound:
         """The bound of Theorem 4 on the expected clipped cross entropy; see its ``conditions`` and ``vacuous``."""
         check_is_fitted(self)
-        n = self._moments[0].total_weight if self.features is not None else self._rows[2].sum()
+        n = self._moments[0].total if self.features is not None else self._rows[2].sum()
         return rademacher_bound(self.training_loss_, self.complexity_, n, beta, empirical=not self.kernel_.bounded)
 
     def embedding_weights(self, X: Any) -> np.ndarray:

@@ -14,18 +14,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from kernelwright.arrays import merge_duplicates, one_hot, row_weights, seed_of
-from kernelwright.calibration import ProbabilityMap, fit_map
+from kernelwright.arrays import merge_duplicates, one_hot, seed_of
+from kernelwright.calibration import fit_map
 from kernelwright.embedding import TrainingSet
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
 from kernelwright.errors import CollapseWarning
-from kernelwright.estimators.base import refuse_if_too_large, with_lines
+from kernelwright.estimators.base import MERGE_UP_TO, ProbabilityClassifier, refuse_if_too_large, with_lines
 from kernelwright.kernels import Kernel
 from kernelwright.linalg import threads_for
 from kernelwright.network import ACTIVATIONS, Bound, EmbeddingNetwork, KernelHead, LinearHead, known_bound, mlp
@@ -35,13 +34,14 @@ from kernelwright.training import Step
 
 __all__ = ["EmbeddingNetworkClassifier"]
 
-MERGE_UP_TO = 5000  # rows; beyond, mini-batches make copies and weights equal only on average anyway
 HOLD_OUT_FROM = 2000  # rows; with fewer, every row is needed for learning
 START_RIDGE = 0.01
 JUDGED_ROWS = 1000  # enough for a ridge and two numbers of a probability map
 
 
-class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
+class EmbeddingNetworkClassifier(
+    ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, BaseEstimator
+):
     """A network whose last layer is a conditional embedding, solved in closed form [Hsu2018]_.
 
     The network is learned through the solution: every batch is embedded by ridge regression onto one-hot labels, and
@@ -185,8 +185,6 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
         "verbose": ["verbose"],
     }
 
-    probability_map_: ProbabilityMap
-
     def __init__(
         self,
         module: nn.Module | None = None,
@@ -282,16 +280,8 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
     def _check_training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Inputs, labels and weights of the rows that count; equal rows of a table are merged."""
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
-        check_classification_targets(y)
-        weights = row_weights(y, sample_weight, self.class_weight)
-        kept = weights > 0
-        X, y, weights = X[kept], y[kept], weights[kept]
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "EmbeddingNetworkClassifier needs rows of at least 2 classes, but the data contain only one class: "
-                f"{self.classes_[0]!r}."
-            )
+        labels, weights, kept = self._check_labels(y, sample_weight)
+        X = X[kept]
         if X.ndim == 2 and len(X) <= MERGE_UP_TO:
             X, labels, weights, _ = merge_duplicates(X, labels, weights)
         self._input_shape = X.shape[1:]
@@ -454,31 +444,7 @@ class EmbeddingNetworkClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixi
             raise ValueError(f"Expected inputs of shape {self._input_shape}, as in fit. Got {X.shape[1:]} instead.")
         return self._network.features(self._inputs(X))
 
-    def raw_outputs(self, X: Any) -> np.ndarray:
-        """``f(x)``, a column for each class: estimates of the probabilities that may leave [0, 1]."""
-        return self._raw(X).numpy()
-
     def _raw(self, X: Any) -> Tensor:
         Z = self._features(X)
         points = None if self.points_ is None else torch.from_numpy(self.points_)
         return self._network.head.apply_solution(Z, torch.from_numpy(self.coefficients_), points)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Raw outputs; for two classes the second less the first, as scikit-learn has it."""
-        outputs = self.raw_outputs(X)
-        return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Calibrated probabilities, a column for each of ``classes_``."""
-        outputs = self._raw(X)
-        return self.probability_map_(outputs).numpy()
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithm of :meth:`predict_proba`."""
-        outputs = self._raw(X)
-        return self.probability_map_.log(outputs).numpy()
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of largest probability."""
-        best = self.predict_proba(X).argmax(1)
-        return self.classes_[best]

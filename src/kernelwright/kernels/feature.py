@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kernelwright.arrays import as_matrix
 from kernelwright.kernels.base import Kernel
 from kernelwright.parameters import Parametrised
 
@@ -42,8 +43,6 @@ class FeatureMap(Parametrised):
         """Features of user data: tensors give a tensor (with gradient), anything else a NumPy array."""
         if torch.is_tensor(X):
             return super().__call__(X)
-        from kernelwright.arrays import as_matrix
-
         with torch.no_grad():
             return super().__call__(as_matrix(X)).numpy()
 

@@ -16,7 +16,7 @@ from kernelwright.distances import (
     squared_weighted_sums,
 )
 from kernelwright.kernels.base import Gradients, Kernel, Pullback
-from kernelwright.parameters import Positive
+from kernelwright.parameters import Parametrised, Positive
 
 __all__ = ["Gaussian", "KroneckerDelta", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"]
 
@@ -54,19 +54,12 @@ class LengthScale(Positive):
             module.ard = True  # type: ignore[assignment]
 
 
-class LengthScaled(Kernel):
-    """What kernels of scaled differences share: length scales that can be tied, and ``k(x, x) = 1``."""
+class HasLengthScales(Parametrised):
+    """What divides its inputs by length scales, which can be tied, drawn together, and started at a median."""
 
     lengthscale = LengthScale()
     log_lengthscale: nn.Parameter
     median: bool
-    bounded = True  # type: ignore[assignment]
-
-    def _diag(self, X: Tensor) -> Tensor:
-        return X.new_ones(len(X))
-
-    def sup_diag(self, X: Any = None) -> Tensor:
-        return torch.ones((), dtype=torch.float64)
 
     def use_median(self) -> None:
         self.lengthscale = "median"
@@ -80,6 +73,18 @@ class LengthScaled(Kernel):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return super().get_params(deep) | ({"lengthscale": "median"} if self.median else {})
+
+
+class LengthScaled(HasLengthScales, Kernel):
+    """A kernel of scaled differences: ``k(x, x) = 1``."""
+
+    bounded = True  # type: ignore[assignment]
+
+    def _diag(self, X: Tensor) -> Tensor:
+        return X.new_ones(len(X))
+
+    def sup_diag(self, X: Any = None) -> Tensor:
+        return torch.ones((), dtype=torch.float64)
 
 
 class _Stationary(LengthScaled):
