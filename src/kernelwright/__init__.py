@@ -1,22 +1,37 @@
-"""Kernels made from data: conditional embeddings that learn their own kernel."""
+"""Kernels made from data: embeddings that learn their own kernel, and kernel functions learned from pairs."""
 
-from kernelwright import baselines, datasets, features, kernels, objectives
+from kernelwright import baselines, datasets, features, hyperkernels, kernels, objectives
+from kernelwright.baselines import AlignmentKernel
 from kernelwright.errors import CollapseWarning, MemoryBudgetError, NumericalError, NumericalRepairWarning
-from kernelwright.estimators import ConditionalMeanEmbedding, EmbeddingClassifier, EmbeddingNetworkClassifier
+from kernelwright.estimators import (
+    ConditionalMeanEmbedding,
+    EmbeddingClassifier,
+    EmbeddingNetworkClassifier,
+    HyperKernelRidge,
+    HyperKernelSVR,
+    KreinSVC,
+    LearnedKernelClassifier,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AlignmentKernel",
     "CollapseWarning",
     "ConditionalMeanEmbedding",
     "EmbeddingClassifier",
     "EmbeddingNetworkClassifier",
+    "HyperKernelRidge",
+    "HyperKernelSVR",
+    "KreinSVC",
+    "LearnedKernelClassifier",
     "MemoryBudgetError",
     "NumericalError",
     "NumericalRepairWarning",
     "baselines",
     "datasets",
     "features",
+    "hyperkernels",
     "kernels",
     "objectives",
 ]

@@ -22,7 +22,7 @@ from kernelwright.distances import l1, median_distance, squared_euclidean
 from kernelwright.kernels import ConvexSum, Gaussian, Kernel, Laplace, Matern, Scaled, Sum, Tabular
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.kernels.vector import HasLengthScales, spread_rows, whole_number
-from kernelwright.linalg import Factor, factorise, triangular_solve
+from kernelwright.linalg import Factor, eigen, factorise, triangular_solve
 from kernelwright.parameters import Positive
 
 __all__ = ["FeatureMap", "Network", "Nystroem", "Polynomial", "RandomFourier", "fourier_features"]
@@ -131,7 +131,8 @@ class RandomFourier(HasLengthScales, FeatureMap):
 class Nystroem(FeatureMap):
     """Nystroem features [Williams2001]_: ``z(x) = L^-1 k(x)``, k(x) the kernel values with landmarks, ``K_MM = L L^T``.
 
-    Inner products equal the kernel wherever one of the two points is a landmark.
+    Inner products equal the kernel wherever one of the two points is a landmark. Of a kernel that may be indefinite,
+    such as a learned one, they are those of the flipped one: ``z(x) = |L|^-1/2 U^T k(x)`` with ``K_MM = U L U^T``.
 
     Parameters
     ----------
@@ -158,6 +159,7 @@ class Nystroem(FeatureMap):
 
     RULES = ("uniform", "kmeans", "leverage")
     points: Tensor
+    root: Tensor
 
     def __init__(
         self, kernel: Kernel | None = None, n_landmarks: int = 500, landmarks: str = "uniform", seed: int = 0
@@ -174,9 +176,12 @@ class Nystroem(FeatureMap):
                 f"Got {self.landmarks!r} instead."
             )
         self.register_buffer("points", torch.empty(0, 0, dtype=torch.float64))
+        self.register_buffer("root", torch.empty(0, 0, dtype=torch.float64))
 
     @property
     def n_features(self) -> int:
+        if len(self.points) and not self.kernel.definite:
+            return self.flipped_root.shape[1]
         return len(self.points) or self.n_landmarks
 
     @property
@@ -218,7 +223,18 @@ class Nystroem(FeatureMap):
     def forward(self, X: Tensor) -> Tensor:
         if len(self.points) == 0:
             self.prepare(X.detach())
+        if not self.kernel.definite:
+            return self.kernel.forward(X, self.points) @ self.flipped_root.to(X.dtype)
         return _Whitened.apply(self.kernel.forward(X, self.points), self.kernel.forward(self.points))
+
+    @property
+    def flipped_root(self) -> Tensor:
+        """``U |L|^-1/2`` without directions that are zero to working precision, made once: such a kernel is fixed."""
+        if self.root.numel() == 0:
+            values, vectors = eigen(self.kernel.matrix(self.points).double())
+            kept = values.abs() > 1e-10 * values.abs().max()
+            self.root = vectors[:, kept] / values[kept].abs().sqrt()
+        return self.root
 
 
 class _Whitened(torch.autograd.Function):

@@ -21,6 +21,7 @@ from kernelwright.errors import NumericalError, NumericalRepairWarning
 
 __all__ = [
     "Factor",
+    "eigen",
     "factorise",
     "low_rank_root",
     "spectrum",
@@ -167,6 +168,12 @@ def _mirror_upper(A: Tensor, tile: int = 256) -> Tensor:
 def spectrum(K: Tensor) -> Tensor:
     """Eigenvalues of a symmetric matrix, smallest first."""
     return torch.linalg.eigvalsh(K)
+
+
+def eigen(K: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues of a symmetric matrix, smallest first, and its eigenvectors as columns."""
+    values, vectors = torch.linalg.eigh(K)
+    return values, vectors
 
 
 def low_rank_root(L: Tensor, tol: float) -> Tensor:

@@ -1,7 +1,18 @@
 """The scikit-learn face."""
 
 from kernelwright.estimators.classifier import EmbeddingClassifier
+from kernelwright.estimators.hyper import HyperKernelRidge, HyperKernelSVR
+from kernelwright.estimators.krein import KreinSVC
+from kernelwright.estimators.learned import LearnedKernelClassifier
 from kernelwright.estimators.mean_embedding import ConditionalMeanEmbedding
 from kernelwright.estimators.network import EmbeddingNetworkClassifier
 
-__all__ = ["ConditionalMeanEmbedding", "EmbeddingClassifier", "EmbeddingNetworkClassifier"]
+__all__ = [
+    "ConditionalMeanEmbedding",
+    "EmbeddingClassifier",
+    "EmbeddingNetworkClassifier",
+    "HyperKernelRidge",
+    "HyperKernelSVR",
+    "KreinSVC",
+    "LearnedKernelClassifier",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from kernelwright.arrays import generator, merge_duplicates, one_hot
 from kernelwright.calibration import fit_map, fit_shifted_power
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.entropy import clip_entropy, embedding_entropy
+from kernelwright.errors import NumericalRepairWarning
 from kernelwright.estimators.base import (
     MERGE_UP_TO,
     KernelEstimator,
@@ -28,7 +30,8 @@ from kernelwright.estimators.base import (
     with_lines,
 )
 from kernelwright.estimators.batches import BOUND_ROWS, BatchFitting
-from kernelwright.features import FeatureMap, fourier_features
+from kernelwright.features import FeatureMap, Nystroem, fourier_features
+from kernelwright.indefinite import signature
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.linalg import threads_for
 from kernelwright.risk import RiskBound, rademacher_bound
@@ -49,6 +52,8 @@ from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose
 
 __all__ = ["EmbeddingClassifier"]
+
+FLIPPED_LANDMARKS = 1000  # of a kernel that may be indefinite
 
 LEARN = (
     "auto",
@@ -73,7 +78,8 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
     ----------
     kernel : Kernel, "precomputed" or None, default=None
         ``None`` is the library's default for tables, :class:`kernelwright.kernels.Tabular`. With "precomputed",
-        ``X`` is the kernel matrix (at prediction: new rows against training rows).
+        ``X`` is the kernel matrix (at prediction: new rows against training rows). A learned kernel that may be
+        indefinite is used through its features with ``n_landmarks`` (1000) points, negative eigenvalues flipped.
     features : FeatureMap or None, default=None
         An explicit feature map of :mod:`kernelwright.features` in place of a kernel: the work then grows linearly with
         the rows (Algorithm 2 of [Hsu2018]_), and :meth:`partial_fit` and :meth:`fit_batches` are there.
@@ -266,7 +272,7 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         place = np.arange(len(labels))
         if kernel.takes_vectors:
             X = X if kept.all() else X[kept]
-            if self.features is None or len(X) <= MERGE_UP_TO:
+            if not self._explicit or len(X) <= MERGE_UP_TO:
                 X, labels, weights, place = merge_duplicates(X, labels, weights)
             self.scaler_ = self._fit_scaler(X, weights)
             points = self._encode(kernel, X)
@@ -275,7 +281,20 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
             points = kernel.encode_training(X)[torch.from_numpy(kept)]
         self._rows = (kept, place, weights)
         self._learn_and_solve(kernel, self._training_set(points, labels, weights), warm)
+        if self.features is None and isinstance(self.features_, Nystroem):
+            self._report_signature(self.features_)
         return self
+
+    def _report_signature(self, features: Nystroem) -> None:
+        """Say how indefinite the kernel is: its negative eigenvalues were flipped."""
+        signs = signature(features.kernel.matrix(features.points))
+        if not signs.definite:
+            warnings.warn(
+                f"The kernel is indefinite, and the embedding is that of the flipped one, by its features with "
+                f"{len(features.points)} landmarks. Of the landmarks' kernel matrix: {signs}.",
+                NumericalRepairWarning,
+                stacklevel=3,
+            )
 
     def _learn_and_solve(self, kernel: Kernel, data: TrainingSet, warm: bool) -> None:
         random = generator(self.random_state)
@@ -303,14 +322,20 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
 
     def _start_kernel(self) -> Kernel:
         if self.features is None:
-            return super()._start_kernel()
+            kernel = super()._start_kernel()
+            return FeatureKernel(Nystroem(kernel, self.n_landmarks or FLIPPED_LANDMARKS)) if self._explicit else kernel
         if self.kernel is not None:
             raise ValueError("Pass either a kernel or features, not both: features have a kernel of their own.")
         return FeatureKernel(copy.deepcopy(self.features))
 
+    @property
+    def _explicit(self) -> bool:
+        """Whether the embedding is one of features: given ones, or those of a kernel that may be indefinite."""
+        return self.features is not None or (isinstance(self.kernel, Kernel) and not self.kernel.definite)
+
     def _pick_solver(self, n_rows: int) -> tuple[str, int]:
         """The solver and its number of landmarks, said on standard error if ``verbose``."""
-        if self.features is not None:
+        if self._explicit:
             chosen = ("explicit", 0)
         elif self.solver == "auto" and self.kernel != "precomputed":
             chosen = choose_solver(n_rows, self.n_landmarks)
@@ -372,7 +397,7 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
                 moments, sample = sum_up(self.features_, data), data.sample(LEFT_OUT_ROWS, random)
                 found = explicit(moments, self.features_, sample, self.ridge_)
             alpha = math.sqrt(float(self.kernel_.sup_diag(data.points[:BOUND_ROWS])))
-        if self.features is not None:
+        if self._explicit:
             self._moments = (moments, sample, alpha)
         self._calibrate(found, alpha)
 
@@ -424,7 +449,7 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
     def risk_bound(self, beta: float = 0.05) -> RiskBound:
         """The bound of Theorem 4 on the expected clipped cross entropy; see its ``conditions`` and ``vacuous``."""
         check_is_fitted(self)
-        n = self._moments[0].total if self.features is not None else self._rows[2].sum()
+        n = self._moments[0].total if self._explicit else self._rows[2].sum()
         return rademacher_bound(self.training_loss_, self.complexity_, n, beta, empirical=not self.kernel_.bounded)
 
     def embedding_weights(self, X: Any) -> np.ndarray:

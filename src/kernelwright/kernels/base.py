@@ -78,6 +78,11 @@ class Kernel(Parametrised):
         return False
 
     @property
+    def definite(self) -> bool:
+        """Whether it is positive definite by construction; a learned kernel need not be."""
+        return all(child.definite for child in self.children() if isinstance(child, Kernel))
+
+    @property
     def takes_vectors(self) -> bool:
         """Whether points are rows of numbers (and not strings, say)."""
         return all(child.takes_vectors for child in self.children() if isinstance(child, Kernel))

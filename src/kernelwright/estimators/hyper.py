@@ -1,0 +1,341 @@
+"""Learning a kernel function from labels or from any similarity matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor
+
+from kernelwright.estimators.pairs import EXACT_UP_TO, SHARED_CONSTRAINTS, PairRegression, folds_of, power_of_m
+from kernelwright.hyper.bases import Basis, MidpointBasis, PairBasis
+from kernelwright.hyper.pairs import LabelTarget, Pairs, Target
+from kernelwright.hyper.regression import (
+    RIDGES,
+    Coefficients,
+    DualPath,
+    Path,
+    PrimalPath,
+    all_pair_moments,
+    fold_moments,
+    largest_good,
+    leave_points_out,
+    leave_points_out_dual,
+    nonnegative,
+    pair_values,
+    point_splits,
+    support_vector,
+    support_vector_primal,
+    whitening,
+)
+from kernelwright.hyperkernels import HyperKernel
+
+__all__ = ["HyperKernelRidge", "HyperKernelSVR"]
+
+COSTS = tuple(10.0 ** np.arange(-3.0, 4.0))
+
+
+class HyperKernelRidge(PairRegression):
+    """A kernel function learned by ridge regression over pairs of points, from similarities or from labels [Liu2021]_.
+
+    Give it objects as rows of numbers and a matrix of similarities between them (judgements, alignment scores, a
+    metric or a kernel from elsewhere, positive definite or not, with gaps or without): ``kernel_`` is a function that
+    has these values, as nearly as the data support, and that can be asked for new objects. Or give it labels, for the
+    ideal kernel.
+
+    Parameters
+    ----------
+    hyperkernel : HyperKernel or None, default=None
+        ``None`` is :class:`kernelwright.hyperkernels.Sum`, Gaussian hyper-kernels of eight widths.
+    ridge : float, "auto" or str, default="auto"
+        "auto" is chosen by leaving out points. A number is lambda of Eq. (4). "m^-0.5" is the theory's kind of
+        schedule, with any exponent, in the number m of points.
+    bias : bool, default=True
+        Add a constant, which log-like similarities need.
+    nonnegative : bool, default=False
+        Allow no negative weights: ``kernel_`` is then positive definite by construction, and a poor fit to what is not.
+    bound : float, "auto" or None, default=None
+        Cut the values of ``kernel_`` to [-bound, bound]; "auto" is the largest target.
+    solver : {"auto", "exact", "nystroem", "midpoint", "partitioned"}, default="auto"
+        "exact" is Eq. (6) on all pairs, to about 100 points. "midpoint" uses that Gaussian hyper-kernels separate:
+        far faster, and the choice of "auto" for them. "nystroem" is Eq. (9), for all hyper-kernels. "partitioned" is
+        Algorithm 1: "nystroem" with ``n_partitions``, which other solvers honour too.
+    n_landmarks : int or None, default=None
+        Centres of "midpoint" (20 if it is not given), points of "nystroem" (30, which make 465 pairs).
+    landmarks : {"kmeans", "uniform", "leverage"}, default="kmeans"
+        How they are chosen among the points.
+    n_pairs : int, "all" or None, default=None
+        Pairs to learn from; ``None`` is all or about 100,000, the diagonal and near neighbours always among them.
+        "all" of labelled points in the midpoint form with wide hyper-kernels takes time linear in the points.
+    n_partitions : int, default=1
+        Learn on so many random parts of the points, and average.
+    n_jobs : int or None, default=None
+        Parts at the same time.
+    coding : {"signed", "indicator"}, default="signed"
+        Targets of labels: 1 and -1 (``y y^T`` for two classes) or 1 and 0 (delta).
+    class_weight : dict, "balanced" or None, default=None
+        With labels: the weight of a pair is the product of its classes'.
+    learn : {"held-out", None}, default=None
+        "held-out" learns the numbers of the hyper-kernel, with a length scale for each feature, by gradient on the
+        error at points that are left out.
+    max_iter : int, default=30
+        Most steps of that.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    kernel_ : LearnedKernel
+        A kernel like any other: in :class:`EmbeddingClassifier`, :class:`KreinSVC` or scikit-learn's
+        ``SVC(kernel=...)``.
+    ridge_ : float
+        Of the last part, if there are several.
+    ridges_, errors_ : ndarray
+        Ridges that were compared, and relative root mean squared errors at left-out points.
+    solver_ : str
+    classes_ : ndarray
+        If labels were given.
+    history_ : list of Step
+        Of the learning of the hyper-kernel.
+    n_iter_, n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright import HyperKernelRidge
+    >>> def similarity(X, Z):
+    ...     return -np.log(1 + np.linalg.norm(X[:, None] - Z, axis=-1))
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> known, new = X[:60], X[60:]
+    >>> model = HyperKernelRidge(random_state=0).fit(known, similarity(known, known))
+    >>> error = model.predict(new, known) - similarity(new, known)
+    >>> bool(np.abs(error).mean() < 0.05)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS | {
+        "ridge": [Interval(Real, 0, None, closed="neither"), str],
+        "bias": ["boolean"],
+        "nonnegative": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        hyperkernel: HyperKernel | None = None,
+        *,
+        ridge: float | str = "auto",
+        bias: bool = True,
+        nonnegative: bool = False,
+        bound: float | str | None = None,
+        solver: str = "auto",
+        n_landmarks: int | None = None,
+        landmarks: str = "kmeans",
+        n_pairs: int | str | None = None,
+        n_partitions: int = 1,
+        n_jobs: int | None = None,
+        coding: str = "signed",
+        class_weight: Any = None,
+        learn: str | None = None,
+        max_iter: int = 30,
+        random_state: Any = None,
+    ) -> None:
+        self.hyperkernel = hyperkernel
+        self.ridge = ridge
+        self.bias = bias
+        self.nonnegative = nonnegative
+        self.bound = bound
+        self.solver = solver
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.n_pairs = n_pairs
+        self.n_partitions = n_partitions
+        self.n_jobs = n_jobs
+        self.coding = coding
+        self.class_weight = class_weight
+        self.learn = learn
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _report(self, found: Coefficients) -> None:
+        self.ridge_ = found.ridge
+        if found.errors is not None:
+            self.ridges_, self.errors_ = np.array(RIDGES), np.sqrt(found.errors)
+
+    def _sums_in_linear_time(self, goal: Target) -> bool:
+        return self.solver_ == "midpoint" and isinstance(goal, LabelTarget) and goal.point_weights is None
+
+    def _coefficients(
+        self, basis: Basis, X: Tensor, goal: Target, pairs: Pairs, random: torch.Generator
+    ) -> Coefficients:
+        if isinstance(basis, PairBasis) and self.solver_ == "exact" and not self.nonnegative:
+            return self._exact(basis, X, pairs, random)
+        G = basis.gram()
+        moments, splits = self._moments(basis, X, goal, pairs, random)
+        if self.nonnegative:
+            return self._chosen(splits, lambda M: _Nonnegative(M, G, self.bias), moments, len(X))
+        T = whitening(G)
+        return self._chosen(splits, lambda M: PrimalPath(M, T, bias=self.bias), moments, len(X))
+
+    def _exact(self, basis: PairBasis, X: Tensor, pairs: Pairs, random: torch.Generator) -> Coefficients:
+        K, errors = basis.gram(), None
+        if self.ridge == "auto":
+            errors = leave_points_out_dual(K, pairs, folds_of(len(X), random), bias=self.bias)
+        ridge = power_of_m(self.ridge, len(X), "ridge") if errors is None else largest_good(RIDGES, errors)
+        return replace(DualPath(K, pairs, bias=self.bias).at(ridge), ridge=ridge, errors=errors)
+
+    def _chosen(
+        self, splits: list[tuple[Tensor, Tensor]], solve: Callable[[Tensor], Path], moments: Tensor, n_points: int
+    ) -> Coefficients:
+        errors = leave_points_out(splits, solve) if self.ridge == "auto" else None
+        ridge = power_of_m(self.ridge, n_points, "ridge") if errors is None else largest_good(RIDGES, errors)
+        return replace(solve(moments).at(ridge), ridge=ridge, errors=errors)
+
+    def _moments(
+        self, basis: Basis, X: Tensor, goal: Target, pairs: Pairs, random: torch.Generator
+    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """Sums over all pairs, and over those without and with the points of each fold."""
+        folds = folds_of(len(X), random) if self.ridge == "auto" else torch.zeros(len(X), dtype=torch.int64)
+        if len(pairs):
+            moments = fold_moments(basis, X, pairs, folds)
+            return torch.stack(list(moments.values())).sum(0), point_splits(moments)
+        assert isinstance(basis, MidpointBasis)
+        assert isinstance(goal, LabelTarget)
+
+        def sums(rows: Tensor) -> Tensor:
+            return all_pair_moments(basis, X[rows], *goal.subset(rows).low_rank())
+
+        everything = sums(torch.arange(len(X)))
+        fitted = [sums((folds != fold).nonzero()[:, 0]) for fold in folds.unique()] if self.ridge == "auto" else []
+        return everything, [(part, everything - part) for part in fitted]
+
+
+class _Nonnegative:
+    """Solutions with nonnegative weights, one by one."""
+
+    def __init__(self, moments: Tensor, G: Tensor, bias: bool) -> None:
+        self.moments, self.G, self.bias = moments, G, bias
+
+    def at(self, ridge: float) -> Coefficients:
+        return nonnegative(self.moments, self.G, ridge, bias=self.bias)
+
+
+class HyperKernelSVR(PairRegression):
+    """A kernel function learned by support vector regression over pairs of points, Eq. (8) of [Liu2021]_.
+
+    The loss does not count errors below ``epsilon`` and grows linearly, so that outliers among the similarities
+    matter less than in :class:`HyperKernelRidge`, whose parameters it shares. Exactly (to about 100 points) through
+    scikit-learn's SVR on unique pairs; beyond, the squared loss above ``epsilon``, linear in the functions of
+    "midpoint" or "nystroem".
+
+    Parameters
+    ----------
+    hyperkernel : HyperKernel or None, default=None
+    C : float or "auto", default="auto"
+        Weight of the errors; "auto" is chosen by leaving out points.
+    epsilon : float or str, default=0.1
+        Errors up to it are free; "m^-1" is a schedule in the number of points.
+    bound, solver, n_landmarks, landmarks, n_pairs, n_partitions, n_jobs, coding, class_weight, learn, max_iter,
+    random_state
+        As of :class:`HyperKernelRidge`; "auto" is exact to 60 points. ``n_pairs`` is 20,000 if it is not given.
+
+    Attributes
+    ----------
+    kernel_ : LearnedKernel
+    C_ : float
+    solver_, classes_, history_, n_iter_, n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright import HyperKernelSVR
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> K = HyperKernelSVR(C=10.0, random_state=0).fit(X, y).predict(X)
+    >>> bool(K[y == "same"][:, y == "same"].mean() > K[y == "same"][:, y == "other"].mean() + 0.5)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS | {
+        "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "epsilon": [Interval(Real, 0, None, closed="left"), str],
+    }
+    USUAL_PAIRS = 20_000
+
+    def __init__(
+        self,
+        hyperkernel: HyperKernel | None = None,
+        *,
+        C: float | str = "auto",
+        epsilon: float | str = 0.1,
+        bound: float | str | None = None,
+        solver: str = "auto",
+        n_landmarks: int | None = None,
+        landmarks: str = "kmeans",
+        n_pairs: int | str | None = None,
+        n_partitions: int = 1,
+        n_jobs: int | None = None,
+        coding: str = "signed",
+        class_weight: Any = None,
+        learn: str | None = None,
+        max_iter: int = 30,
+        random_state: Any = None,
+    ) -> None:
+        self.hyperkernel = hyperkernel
+        self.C = C
+        self.epsilon = epsilon
+        self.bound = bound
+        self.solver = solver
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.n_pairs = n_pairs
+        self.n_partitions = n_partitions
+        self.n_jobs = n_jobs
+        self.coding = coding
+        self.class_weight = class_weight
+        self.learn = learn
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _pick_solver(self, hyper: HyperKernel, n_points: int) -> str:
+        if self.solver == "auto" and n_points <= EXACT_UP_TO:
+            return "exact"
+        return super()._pick_solver(hyper, n_points)
+
+    def _report(self, found: Coefficients) -> None:
+        self.C_ = found.ridge
+
+    def _coefficients(
+        self, basis: Basis, X: Tensor, goal: Target, pairs: Pairs, random: torch.Generator
+    ) -> Coefficients:
+        # One pair and its mirror are two errors; a sample's weights are made relative, or C would mean something else.
+        pairs = replace(pairs, weights=pairs.weights / pairs.weights.mean() * min(2.0, float(pairs.weights.mean())))
+        epsilon = power_of_m(self.epsilon, len(X), "epsilon")
+        solve: Callable[..., Coefficients] = support_vector if self.solver_ == "exact" else support_vector_primal
+        G = basis.gram()
+        T = whitening(G) if self.solver_ != "exact" else G
+        features = G if self.solver_ == "exact" else pair_values(basis, X)(pairs) @ T
+        C = self._best_cost(features, solve, X, pairs, epsilon, random) if self.C == "auto" else float(self.C)
+        found = solve(features, pairs, C=C, epsilon=epsilon)
+        return replace(found, weights=found.weights if self.solver_ == "exact" else T @ found.weights, ridge=C)
+
+    def _best_cost(
+        self, features: Tensor, solve: Any, X: Tensor, pairs: Pairs, epsilon: float, random: torch.Generator
+    ) -> float:
+        """The cost with the least absolute error at pairs of left-out points."""
+        out = torch.zeros(len(X), dtype=torch.bool)
+        out[torch.randperm(len(X), generator=random)[: max(1, len(X) // 3)]] = True
+        judged = out[pairs.first] | out[pairs.second]
+        fit, judge = (~judged).nonzero()[:, 0], judged.nonzero()[:, 0]
+        some = pairs.subset(judge)
+
+        def error(C: float) -> float:
+            rows = features[fit][:, fit] if self.solver_ == "exact" else features[fit]
+            found = solve(rows, pairs.subset(fit), C=C, epsilon=epsilon)
+            new = features[judge][:, fit] if self.solver_ == "exact" else features[judge]
+            return float((some.weights * (new @ found.weights + found.bias - some.targets).abs()).sum())
+
+        return min(COSTS, key=error)

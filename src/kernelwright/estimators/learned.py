@@ -1,0 +1,120 @@
+"""Both stages of kernel learning in one estimator: a kernel from the labels, a classifier on it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kernelwright.estimators.classifier import EmbeddingClassifier
+from kernelwright.estimators.hyper import HyperKernelRidge
+from kernelwright.estimators.krein import KreinSVC
+from kernelwright.scaling import make_scaler
+
+__all__ = ["LearnedKernelClassifier"]
+
+SUPPORT_VECTORS_UP_TO = 3000  # rows; beyond, the spectrum of the kernel matrix takes too long
+
+
+def _classifier_has(method: str) -> Any:
+    return available_if(lambda self: hasattr(getattr(self, "classifier_", self.classifier), method))
+
+
+class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
+    """Learn a kernel from the labels, then a classifier with it: the two stages of [Liu2021]_.
+
+    Parameters
+    ----------
+    learner : estimator or None, default=None
+        Stage 1: anything with ``fit(X, y)`` and ``kernel_``. ``None`` is :class:`HyperKernelRidge`.
+    classifier : estimator or None, default=None
+        Stage 2: a classifier with a parameter ``kernel``, which is set to the learned one. ``None`` is
+        ``KreinSVC(C="auto")`` up to 3000 rows, and beyond an :class:`EmbeddingClassifier`, which has probabilities too.
+    scale : {"standard", "unit", None}, default="standard"
+        What is done to the inputs first: the total variance that hyper-kernels go by is a sum over all features.
+
+    Attributes
+    ----------
+    learner_, classifier_ : estimators
+    kernel_ : Kernel
+        Of scaled inputs.
+    classes_ : ndarray
+    n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from kernelwright import LearnedKernelClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = LearnedKernelClassifier().fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learner": [HasMethods("fit"), None],
+        "classifier": [HasMethods(["fit", "predict"]), None],
+        "scale": [StrOptions({"standard", "unit"}), None],
+    }
+
+    def __init__(self, learner: Any = None, classifier: Any = None, *, scale: str | None = "standard") -> None:
+        self.learner = learner
+        self.classifier = classifier
+        self.scale = scale
+
+    def fit(self, X: Any, y: Any) -> LearnedKernelClassifier:
+        """Both stages."""
+        self._validate_params()
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "LearnedKernelClassifier needs rows of at least 2 classes, but the data contain only one class: "
+                f"{self.classes_[0]!r}."
+            )
+        self.scaler_ = None if self.scale is None else make_scaler(self.scale).fit(X)
+        points = self._scaled(X)
+        self.learner_ = HyperKernelRidge(random_state=0) if self.learner is None else clone(self.learner)
+        self.kernel_ = self.learner_.fit(points, y).kernel_
+        self.classifier_ = self._start_classifier(len(points)).set_params(kernel=self.kernel_).fit(points, y)
+        return self
+
+    def _start_classifier(self, n_rows: int) -> Any:
+        if self.classifier is None:
+            return KreinSVC(C="auto") if n_rows <= SUPPORT_VECTORS_UP_TO else EmbeddingClassifier(random_state=0)
+        classifier = clone(self.classifier)
+        if "kernel" not in classifier.get_params():
+            raise ValueError(
+                "The 'classifier' parameter of LearnedKernelClassifier must be a classifier with a parameter 'kernel', "
+                f"such as KreinSVC, SVC or EmbeddingClassifier. Got {type(classifier).__name__} instead."
+            )
+        return classifier
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        return X if self.scaler_ is None else self.scaler_.transform(X)
+
+    def _new(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Classes."""
+        new = self._new(X)
+        return self.classifier_.predict(new)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values of the second stage."""
+        new = self._new(X)
+        return self.classifier_.decision_function(new)
+
+    @_classifier_has("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities, if the second stage has them."""
+        new = self._new(X)
+        return self.classifier_.predict_proba(new)

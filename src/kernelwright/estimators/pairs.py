@@ -1,0 +1,298 @@
+"""What the regressions over pairs share: targets, pairs, a basis, divide and conquer, prediction."""
+
+from __future__ import annotations
+
+import copy
+import re
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from kernelwright.arrays import as_matrix, check_memory, generator, merge_duplicates, row_weights
+from kernelwright.features import Nystroem
+from kernelwright.hyper.bases import Basis, MidpointBasis, PairBasis
+from kernelwright.hyper.learned import LearnedKernel
+from kernelwright.hyper.learning import HeldOutPoints, split_points
+from kernelwright.hyper.pairs import LabelTarget, MatrixTarget, Pairs, Target, sample_pairs, unique_pairs
+from kernelwright.hyper.partition import average_of_parts, random_parts
+from kernelwright.hyper.regression import (
+    RIDGES,
+    Coefficients,
+    PrimalPath,
+    fold_moments,
+    largest_good,
+    leave_points_out,
+    point_splits,
+    whitening,
+)
+from kernelwright.hyperkernels import HyperKernel, PointPairs, Sum
+from kernelwright.kernels import Gaussian
+from kernelwright.linalg import threads_for
+from kernelwright.training import LBFGS, train
+
+__all__ = ["SHARED_CONSTRAINTS", "PairRegression", "power_of_m"]
+
+EXACT_UP_TO = 60  # points: 1830 pairs
+CENTRES, LANDMARKS = 20, 30  # usual numbers: of the midpoint form, and of points whose pairs are landmarks
+
+LEARNING_PAIRS, LEARNING_CENTRES, LEARNING_ROUNDS, LEARNING_RIDGE = 6000, 20, 3, 1e-3
+FOLDS = 4
+
+SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+    "hyperkernel": [HyperKernel, None],
+    "bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+    "solver": [StrOptions({"auto", "exact", "nystroem", "midpoint", "partitioned"})],
+    "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
+    "landmarks": [StrOptions({"uniform", "leverage", "kmeans"})],
+    "n_pairs": [Interval(Integral, 1, None, closed="left"), StrOptions({"all"}), None],
+    "n_partitions": [Interval(Integral, 1, None, closed="left")],
+    "n_jobs": [Integral, None],
+    "coding": [StrOptions({"signed", "indicator"})],
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+    "learn": [StrOptions({"held-out"}), None],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "random_state": ["random_state"],
+}
+
+
+class PairRegression(BaseEstimator):
+    """Learns ``kernel_``; a subclass has ``_coefficients``, the regression itself."""
+
+    USUAL_PAIRS = 100_000
+
+    hyperkernel: HyperKernel | None
+    bound: float | str | None
+    solver: str
+    n_landmarks: int | None
+    landmarks: str
+    n_pairs: int | str | None
+    n_partitions: int
+    n_jobs: int | None
+    coding: str
+    class_weight: Any
+    learn: str | None
+    max_iter: int
+    random_state: Any
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn a kernel of the points X.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+        y : array of shape (m, m) or (m,)
+            A symmetric matrix of similarities, NaN where nothing is known; or labels, for the ideal kernel.
+        sample_weight : array of shape (m, m) or (m,), default=None
+            Weights of pairs (with a matrix), or of points: a pair then has the product.
+        """
+        self._validate_params()
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
+        X, goal, weights = self._target(X, y, sample_weight)
+        points = as_matrix(X)
+        random = generator(self.random_state)
+        hyper = Sum() if self.hyperkernel is None else copy.deepcopy(self.hyperkernel)
+        hyper.prepare(points, weights)
+        self.solver_ = self._pick_solver(hyper, len(points) // self.n_partitions)
+        self.history_: list[Any] = []
+        with threads_for(0):
+            if self.learn is not None:
+                self._learn(hyper, points, goal, random)
+            hyper.requires_grad_(False)
+            parts = random_parts(len(points), self.n_partitions, random)
+            seed = int(torch.randint(2**31 - 1, (), generator=random))
+            solve = partial(self._solve_part, hyper, points, goal, seed)
+            basis, found = average_of_parts(solve, parts, self.n_jobs)
+        self.kernel_ = LearnedKernel(basis, found.weights, found.bias, self._bound(goal))
+        self._report(found)
+        self.n_iter_ = max(len(self.history_), 1)
+        return self
+
+    def _report(self, found: Coefficients) -> None:
+        """Attributes of the regression itself."""
+
+    def predict(self, X: Any, Z: Any = None) -> np.ndarray:
+        """The matrix ``k*(x_i, z_j)``; without Z that of X with itself."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        Z = X if Z is None else validate_data(self, Z, dtype=np.float64, reset=False)
+        return self.kernel_(X, Z)
+
+    # what is learned from ------------------------------------------------------------------------------
+
+    def _target(self, X: np.ndarray, y: Any, sample_weight: Any) -> tuple[np.ndarray, Target, Tensor | None]:
+        """Points, their target and their weights (if labels are given, of distinct points)."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed: m labels, or an m x m matrix of similarities."
+            )
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] != 1:
+            return X, _matrix_target(y, sample_weight, len(X)), None
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        check_classification_targets(y)
+        weights = row_weights(y, sample_weight, self.class_weight)
+        kept = weights > 0
+        self.classes_, labels = np.unique(y[kept], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs labels of at least 2 classes, but the data contain only one class: "
+                f"{self.classes_[0]!r}. The ideal kernel would be constant."
+            )
+        X, labels, weights, _ = merge_duplicates(X[kept], labels, weights[kept])
+        w = None if bool((weights == 1.0).all()) else torch.from_numpy(weights)
+        return X, LabelTarget(torch.from_numpy(labels), -1.0 if self.coding == "signed" else 0.0, w), w
+
+    def _bound(self, goal: Target) -> float | None:
+        if self.bound != "auto":
+            return self.bound  # type: ignore[return-value]
+        return 1.0 if isinstance(goal, LabelTarget) else float(goal.values.nan_to_num(0.0).abs().max())  # type: ignore[attr-defined]
+
+    def _pairs(self, goal: Target, X: Tensor, random: torch.Generator) -> Pairs:
+        """All pairs, or a sample if there are more than are needed."""
+        n_all = len(goal) * (len(goal) + 1) // 2
+        wanted = self.USUAL_PAIRS if self.n_pairs is None else n_all if self.n_pairs == "all" else int(self.n_pairs)
+        if n_all > self.USUAL_PAIRS and self.n_pairs == "all" and self._sums_in_linear_time(goal):
+            return unique_pairs(goal.subset(torch.arange(0)))  # no pair is visited
+        if self.solver_ == "exact":
+            _check_exact(len(goal), n_all)
+        elif n_all <= wanted:
+            _check_pairs(n_all)
+        if self.solver_ == "exact" or n_all <= wanted:
+            return unique_pairs(goal)
+        return sample_pairs(goal, X, wanted, generator=random)
+
+    def _sums_in_linear_time(self, goal: Target) -> bool:
+        """Whether sums over all pairs can be had without visiting them."""
+        return False
+
+    # the functions it is made of -----------------------------------------------------------------------
+
+    def _pick_solver(self, hyper: HyperKernel, n_points: int) -> str:
+        if self.solver == "partitioned":
+            return "nystroem"
+        if self.solver != "auto":
+            return self.solver
+        if hyper.widths() is not None:
+            return "midpoint"
+        return "exact" if n_points <= EXACT_UP_TO else "nystroem"
+
+    def _basis(self, hyper: HyperKernel, X: Tensor, pairs: Pairs, seed: int, size: int | None = None) -> Basis:
+        if self.solver_ == "exact":
+            return PairBasis(hyper, PointPairs(X[pairs.first], X[pairs.second]))
+        if self.solver_ == "midpoint":
+            return MidpointBasis(hyper, self._choose(X, size or self.n_landmarks or CENTRES, seed))
+        landmarks = self._choose(X, size or self.n_landmarks or LANDMARKS, seed)
+        first, second = torch.triu_indices(len(landmarks), len(landmarks))
+        check_memory(
+            16 * 8.0 * len(first) ** 2,
+            f"A Nystroem solution with {len(landmarks)} landmarks ({len(first)} pairs)",
+            "Use fewer landmarks (n_landmarks).",
+        )
+        return PairBasis(hyper, PointPairs(landmarks[first], landmarks[second]))
+
+    def _choose(self, X: Tensor, size: int, seed: int) -> Tensor:
+        """Landmarks among the points, or centres of them."""
+        return Nystroem(Gaussian("median"), min(size, len(X)), self.landmarks, seed=seed).fit(X).points
+
+    def _learn(self, hyper: HyperKernel, X: Tensor, goal: Target, random: torch.Generator) -> None:
+        """Learn the hyper-kernel's numbers on a sample of pairs, in rounds, each at the ridge that suits its start."""
+        hyper.free_metric(X.shape[1])
+        some = torch.randperm(len(X), generator=random)[: LEARNING_PAIRS // 4].sort().values
+        points, target = X[some], goal.subset(some)
+        n_all = len(some) * (len(some) + 1) // 2
+        small = n_all <= LEARNING_PAIRS
+        pairs = unique_pairs(target) if small else sample_pairs(target, points, LEARNING_PAIRS, generator=random)
+        seed = int(torch.randint(2**31 - 1, (), generator=random))
+        learner = copy.copy(self)
+        learner.solver_ = "midpoint" if hyper.widths() is not None else "nystroem"
+        basis = learner._basis(hyper, points, pairs, seed, LEARNING_CENTRES)
+        split, folds = split_points(points, pairs, random), folds_of(len(points), random)
+        for _ in range(LEARNING_ROUNDS):
+            with torch.no_grad():
+                solve = partial(PrimalPath, T=whitening(basis.gram()), bias=True)
+                splits = point_splits(fold_moments(basis, points, pairs, folds))
+                ridge = largest_good(RIDGES, leave_points_out(splits, solve))
+            # Where the first numbers fit nothing, any ridge does, and a large one would hide what others could fit.
+            objective = HeldOutPoints(basis, min(ridge, LEARNING_RIDGE))
+            steps = LBFGS(-(-self.max_iter // LEARNING_ROUNDS))
+            self.history_ += train(objective, hyper, split, optimizer=steps).history  # type: ignore[arg-type]
+
+    def _solve_part(
+        self, hyper: HyperKernel, X: Tensor, goal: Target, seed: int, rows: Tensor
+    ) -> tuple[Basis, Coefficients]:
+        """The regression on some of the points."""
+        random = torch.Generator().manual_seed(seed + int(rows[0]))
+        X, goal = X[rows], goal if len(rows) == len(X) else goal.subset(rows)
+        pairs = self._pairs(goal, X, random)
+        with torch.no_grad():
+            basis = self._basis(hyper, X, pairs, seed)
+            return basis, self._coefficients(basis, X, goal, pairs, random)
+
+    def _coefficients(
+        self, basis: Basis, X: Tensor, goal: Target, pairs: Pairs, random: torch.Generator
+    ) -> Coefficients:
+        raise NotImplementedError
+
+
+def folds_of(n_points: int, random: torch.Generator, n_folds: int = FOLDS) -> Tensor:
+    """A random fold for each point."""
+    return torch.randperm(n_points, generator=random) % min(n_folds, n_points)
+
+
+def power_of_m(value: float | str, n_points: int, name: str) -> float:
+    """A number as it is given, or "m^-0.5" and the like for m points."""
+    if not isinstance(value, str):
+        return float(value)
+    found = re.fullmatch(r"m\^(-?\d+(\.\d+)?)", value.replace(" ", ""))
+    if found is None:
+        raise ValueError(
+            f"The {name!r} parameter must be a positive number, 'auto' or a power of the number of points such as "
+            f"'m^-0.5'. Got {value!r} instead."
+        )
+    return float(n_points) ** float(found[1])
+
+
+def _matrix_target(matrix: np.ndarray, sample_weight: Any, n_points: int) -> MatrixTarget:
+    """A target from a matrix of similarities and weights of pairs or of points."""
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights is not None and weights.shape not in ((n_points,), (n_points, n_points)):
+        raise ValueError(
+            f"sample_weight must have shape ({n_points},), a weight for each point, or ({n_points}, {n_points}), "
+            f"one for each pair. Got shape {weights.shape} instead."
+        )
+    target = MatrixTarget.checked(
+        matrix, np.outer(weights, weights) if weights is not None and weights.ndim == 1 else weights, n_points
+    )
+    known = target.values[~target.values.isnan()]
+    if float(known.max() - known.min()) <= 1e-12 * max(float(known.abs().max()), 1e-300):
+        raise ValueError(
+            f"All known entries of the target matrix are {float(known[0]):.6g}: a constant says nothing about the "
+            "points. Pass similarities that differ, or labels of at least 2 classes."
+        )
+    return target
+
+
+def _check_exact(n_points: int, n_pairs: int) -> None:
+    check_memory(
+        3 * 8.0 * n_pairs**2,
+        f"The exact solution for {n_points} points ({n_pairs} pairs)",
+        "Use solver='midpoint' (Gaussian hyper-kernels), 'nystroem', or n_partitions.",
+    )
+
+
+def _check_pairs(n_pairs: int) -> None:
+    check_memory(
+        6 * 8.0 * n_pairs,
+        f"A list of {n_pairs} pairs",
+        "Learn from a sample of them: n_pairs=100_000, say; None chooses a number.",
+    )

@@ -1,0 +1,174 @@
+"""Functions of pairs that a learned kernel is a combination of: ``k*(x, x') = sum_p w_p phi_p(x, x')``.
+
+A basis also knows the Gram matrix of its functions in the hyper-RKHS, by which ``|k*|^2 = w^T G w``.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from kernelwright.distances import cubed_sum, squared_euclidean
+from kernelwright.hyperkernels import HyperKernel, PointPairs
+
+__all__ = ["Basis", "MidpointBasis", "PairBasis", "joined"]
+
+BLOCK_ENTRIES = 2**18  # values of basis functions held at once while a kernel matrix is made
+CACHE_ENTRIES = 2**16  # kernel values whose temporaries stay in the cache
+
+
+class Basis(Protocol):
+    """Some functions in the hyper-RKHS of ``hyperkernel``, made from ``points``."""
+
+    hyperkernel: HyperKernel
+
+    def __len__(self) -> int:
+        """The number of functions."""
+
+    def at(self, pairs: PointPairs) -> Tensor:
+        """Values at pairs, a column for each function."""
+
+    def gram(self) -> Tensor:
+        """Inner products of the functions."""
+
+    def combine(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
+        """The matrix ``sum_p w_p phi_p(x_i, z_j)``."""
+
+
+class PairBasis:
+    """``phi_p = kk((r_p, s_p), .)`` for landmark pairs, Eqs. (3) and (9) of [Liu2021]_."""
+
+    def __init__(self, hyperkernel: HyperKernel, pairs: PointPairs) -> None:
+        self.hyperkernel, self.pairs = hyperkernel, pairs
+
+    def __len__(self) -> int:
+        return len(self.pairs.left)
+
+    def at(self, pairs: PointPairs) -> Tensor:
+        return self.hyperkernel.forward(pairs, self.pairs)
+
+    def gram(self) -> Tensor:
+        return self.hyperkernel.forward(self.pairs, self.pairs)
+
+    def combine(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
+        """By blocks of rows of X: a hyper-kernel value for every pair and every function."""
+        n_rows = max(1, BLOCK_ENTRIES // (len(Z) * len(self)))
+        return torch.cat([self._rows(w, block, Z) for block in X.split(n_rows)])
+
+    def _rows(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
+        left, right = X.repeat_interleave(len(Z), 0), Z.repeat(len(X), 1)
+        return (self.at(PointPairs(left, right)) @ w).reshape(len(X), len(Z))
+
+    def as_midpoints(self, w: Tensor) -> tuple[MidpointBasis, Tensor] | None:
+        """The same kernel in the midpoint form, where the hyper-kernel is made of Gaussians.
+
+        A landmark pair (r, s) enters only by its midpoint: ``kk((r, s), .) = exp(-|r - s|^2/2a) kk((z, z), .)``.
+        """
+        widths = self.hyperkernel.widths()
+        if widths is None:
+            return None
+        lengths = self.hyperkernel.scaled_pairs(self.pairs).squared_length
+        basis = MidpointBasis(self.hyperkernel, self.pairs.middle)
+        return basis, (w * torch.exp(-lengths / (2 * widths[0][:, None]))).reshape(-1)
+
+
+class MidpointBasis:
+    """``phi_sq(x, x') = exp(-|x - x'|^2/2a'_s) e_sq(x) e_sq(x')``, ``e_sq(x) = exp(-|x - z_q|^2/4c_s)``.
+
+    These are the functions ``kk_s((z_q, z_q), .)`` of a sum of Gaussian hyper-kernels, with ``1/a' = 1/a - 1/4c``.
+    They separate, so a kernel matrix takes one matrix product a width, whatever pairs it was learned from; and the
+    split of the weights into positive and negative ones is a difference of two kernels, a Krein space in the open
+    (``c >= a/4``).
+    """
+
+    def __init__(self, hyperkernel: HyperKernel, centres: Tensor) -> None:
+        if hyperkernel.widths() is None:
+            raise ValueError(
+                f"The midpoint form needs a Gaussian hyper-kernel or a sum of them. Got {type(hyperkernel).__name__}: "
+                "use solver='nystroem'."
+            )
+        self.hyperkernel, self.centres = hyperkernel, centres
+
+    def __len__(self) -> int:
+        return len(self.widths()[0]) * len(self.centres)
+
+    def widths(self) -> tuple[Tensor, Tensor]:
+        """Squared widths a_s of lengths and c_s of midpoints."""
+        widths = self.hyperkernel.widths()
+        assert widths is not None
+        return widths
+
+    def bumps(self, X: Tensor) -> Tensor:
+        """``e_sq(x)``: widths x points x centres, one matrix where all widths have the same c."""
+        _, c = self.widths()
+        x, z = self.hyperkernel.scaled(X), self.hyperkernel.scaled(self.centres)
+        return torch.exp(-squared_euclidean(x, z) / (4 * _distinct(c)[:, None, None]))
+
+    def falloffs(self, lengths: Tensor) -> Tensor:
+        """``exp(-|x - x'|^2/2a'_s)`` of squared lengths, widths first."""
+        a, c = self.widths()
+        rates = (1 / a - 1 / (4 * c)).reshape(-1, *[1] * lengths.ndim)
+        return torch.exp(-0.5 * rates * lengths)
+
+    def at(self, pairs: PointPairs) -> Tensor:
+        return self.at_bumps(self.bumps(pairs.left) * self.bumps(pairs.right), self._lengths(pairs))
+
+    def at_bumps(self, products: Tensor, lengths: Tensor) -> Tensor:
+        """Values at pairs, from the products of their points' bumps and their squared lengths."""
+        values = self.falloffs(lengths)[:, :, None] * products
+        return values.transpose(0, 1).reshape(len(lengths), -1)
+
+    def _lengths(self, pairs: PointPairs) -> Tensor:
+        return self.hyperkernel.scaled_pairs(pairs).squared_length
+
+    def gram(self) -> Tensor:
+        """One block a width: functions of different widths belong to different spaces, whose norms add up."""
+        _, c = self.widths()
+        z = self.hyperkernel.scaled(self.centres)
+        return torch.block_diag(*torch.exp(-squared_euclidean(z) / (2 * c[:, None, None])))
+
+    def combine(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
+        """By blocks of rows that stay in the cache: one matrix product, and falloffs in place of the distances."""
+        a, c = self.widths()
+        left, right = self.bumps(X), self.bumps(Z).transpose(1, 2).contiguous()
+        w, rates = w.reshape(len(a), 1, -1), 1 / a - 1 / (4 * c)
+        K = squared_euclidean(self.hyperkernel.scaled(X), self.hyperkernel.scaled(Z))
+        n_rows = max(1, CACHE_ENTRIES // len(Z))
+        if len(right) > 1 or not _are_cubes(a, c):
+            for at in (slice(start, start + n_rows) for start in range(0, len(X), n_rows)):
+                falloffs = torch.exp(-0.5 * rates[:, None, None] * K[at])
+                K[at] = (falloffs * torch.matmul(left[:, at] * w, right)).sum(0)
+            return K
+        memory = X.new_empty(len(a) * n_rows, len(Z))  # fresh memory would cost as much as the product
+        for at in (slice(start, start + n_rows) for start in range(0, len(X), n_rows)):
+            weighted = (left[0, at] * w).reshape(-1, len(self.centres))
+            products = torch.mm(weighted, right[0], out=memory[: len(weighted)]).reshape(len(a), -1, len(Z))
+            cubed_sum(torch.exp(-0.5 * rates[0] * K[at]), products, K[at], work=len(a) * K.numel())
+        return K
+
+
+def _are_cubes(a: Tensor, c: Tensor) -> bool:
+    """Whether each falloff is the cube of the one before it times the first: ``a_(s+1) = a_s/3`` and ``c = 3
+    a_0/4``.
+    """
+    geometric = torch.allclose(a[:-1], 3.0 * a[1:], rtol=1e-9, atol=0.0)
+    return geometric and bool(torch.isclose(4.0 * c[0], 3.0 * a[0], rtol=1e-9, atol=0.0))
+
+
+def _distinct(c: Tensor) -> Tensor:
+    """One value where all are equal and are not being learned apart."""
+    return c[:1] if not c.requires_grad and torch.allclose(c, c[0], rtol=1e-10, atol=0.0) else c
+
+
+def joined(parts: list[tuple[Basis, Tensor]]) -> tuple[Basis, Tensor]:
+    """One basis of the functions of several, and their weights in its order."""
+    bases, weights = zip(*parts, strict=True)
+    first = bases[0]
+    if isinstance(first, MidpointBasis):  # its functions are ordered by widths, then by centres
+        n_widths = len(first.widths()[0])
+        basis: Basis = MidpointBasis(first.hyperkernel, torch.cat([basis.centres for basis in bases]))
+        return basis, torch.cat([w.reshape(n_widths, -1) for w in weights], 1).reshape(-1)
+    pairs = PointPairs(*(torch.cat(halves) for halves in zip(*(basis.pairs for basis in bases), strict=True)))
+    return PairBasis(first.hyperkernel, pairs), torch.cat(weights)

@@ -1,0 +1,33 @@
+"""Divide and conquer: Algorithm 1 of [Liu2021]_."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from joblib import Parallel, delayed
+from torch import Tensor
+
+from kernelwright.hyper.bases import Basis, joined
+from kernelwright.hyper.regression import Coefficients
+
+__all__ = ["average_of_parts", "random_parts"]
+
+
+def random_parts(n_points: int, n_parts: int, generator: torch.Generator) -> list[Tensor]:
+    """Disjoint random parts of equal size (all points, in their order, if there is one part)."""
+    if n_parts == 1:
+        return [torch.arange(n_points)]
+    order = torch.randperm(n_points, generator=generator)
+    return [part.sort().values for part in order.tensor_split(n_parts)]
+
+
+def average_of_parts(
+    solve: Callable[[Tensor], tuple[Basis, Coefficients]], parts: list[Tensor], n_jobs: int | None = None
+) -> tuple[Basis, Coefficients]:
+    """The mean of the kernels learned on each part, in parallel (any joblib backend); the first part's ridge."""
+    found = Parallel(n_jobs=n_jobs)(delayed(solve)(part) for part in parts)
+    share = 1.0 / len(parts)
+    basis, weights = joined([(basis, share * c.weights) for basis, c in found])
+    return basis, replace(found[0][1], weights=weights, bias=share * sum(c.bias for _, c in found))

@@ -1,0 +1,273 @@
+"""Regression over pairs: ridge, support vector and nonnegative least squares give the weights of a basis.
+
+Ridge minimises ``(1/N) sum_ij w_ij (k(x_i, x_j) - Y_ij)^2 + ridge |k|^2`` with ``N = sum w``, Eq. (4) of [Liu2021]_
+(there N = m^2), with or without a constant that is not penalised. One eigendecomposition gives the solutions for all
+ridges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from scipy.optimize import nnls
+from sklearn.svm import SVR, LinearSVR
+from torch import Tensor
+
+from kernelwright.distances import squared_euclidean
+from kernelwright.hyper.bases import Basis, MidpointBasis
+from kernelwright.hyper.pairs import Pairs
+from kernelwright.hyperkernels import PointPairs
+from kernelwright.linalg import eigen, factorise, triangular_solve, weighted_gram
+
+__all__ = [
+    "Coefficients",
+    "DualPath",
+    "PrimalPath",
+    "all_pair_moments",
+    "fold_moments",
+    "largest_good",
+    "leave_points_out",
+    "leave_points_out_dual",
+    "nonnegative",
+    "pair_values",
+    "point_splits",
+    "support_vector",
+    "support_vector_primal",
+    "whitening",
+]
+
+BLOCK_ENTRIES = 2**21  # basis values made at once
+RIDGES = tuple(10.0 ** np.arange(-11.0, 1.1, 0.5))
+RANK = 1e-12  # relative: directions of a smaller norm in the hyper-RKHS are rounding
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Weights of basis functions, and a constant; and how the ridge was chosen, where it was."""
+
+    weights: Tensor
+    bias: float
+    ridge: float = np.nan
+    errors: np.ndarray | None = None  # for each of RIDGES
+
+
+class Path(Protocol):
+    """Solutions for every ridge."""
+
+    def at(self, ridge: float) -> Coefficients:
+        """The solution for one."""
+
+
+# sums over pairs ---------------------------------------------------------------------------------------
+
+
+def fold_moments(basis: Basis, X: Tensor, pairs: Pairs, folds: Tensor) -> dict[tuple[int, int], Tensor]:
+    """``A^T diag(w) A`` with ``A = [phi, 1, Y]`` for the pairs of each two folds of points.
+
+    All that squared loss needs: training on all points but a fold's, and the error at its pairs, are sums of these.
+    """
+    f, g = folds[pairs.first], folds[pairs.second]
+    codes = torch.minimum(f, g) * (int(folds.max()) + 1) + torch.maximum(f, g)
+    values = pair_values(basis, X)
+    moments = {}
+    for code in codes.unique().tolist():
+        total: Tensor | float = 0.0
+        for rows in (codes == code).nonzero()[:, 0].split(max(1, BLOCK_ENTRIES // len(basis))):
+            some = pairs.subset(rows)
+            A = torch.cat([values(some), torch.ones(len(some), 1, dtype=torch.float64), some.targets[:, None]], 1)
+            total = total + weighted_gram(A, some.weights[:, None])
+        moments[divmod(code, int(folds.max()) + 1)] = torch.as_tensor(total)
+    return moments
+
+
+def pair_values(basis: Basis, X: Tensor) -> Callable[[Pairs], Tensor]:
+    """The basis at pairs of rows of X; bumps of the midpoint form are made once a point, not once a pair."""
+    if not isinstance(basis, MidpointBasis):
+        return lambda pairs: basis.at(PointPairs(X[pairs.first], X[pairs.second]))
+    bumps, x = basis.bumps(X), basis.hyperkernel.scaled(X)
+
+    def values(pairs: Pairs) -> Tensor:
+        lengths = PointPairs(x[pairs.first], x[pairs.second]).squared_length
+        return basis.at_bumps(bumps[:, pairs.first] * bumps[:, pairs.second], lengths)
+
+    return values
+
+
+def all_pair_moments(
+    basis: MidpointBasis, X: Tensor, root: Tensor, signs: Tensor, *, rank: int = 200, tol: float = 1e-3
+) -> Tensor:
+    """The moments of all m^2 pairs in O(m q^2 r) for a target ``Y = root diag(signs) root^T``, without visiting a pair.
+
+    With falloffs ``exp(-|x - x'|^2/a') ~ Psi Psi^T`` of rank r the normal matrix is ``sum_t (E^T D_t E) o (E^T D_t
+    E)``, ``D_t = diag(psi_t)``. This needs wide falloffs: where ``rank`` columns miss more than ``tol``, an error
+    says so.
+    """
+    a, c = basis.widths()
+    x, bumps, rates = basis.hyperkernel.scaled(X), basis.bumps(X), 1 / a - 1 / (4 * c)
+    bumps, q = bumps.expand(len(a), -1, -1), len(basis.centres)
+    M = torch.zeros(len(basis) + 2, len(basis) + 2, dtype=torch.float64)
+    for s in range(len(a)):
+        rows = slice(s * q, (s + 1) * q)
+        for t in range(s, len(a)):
+            columns = slice(t * q, (t + 1) * q)
+            for psi in _falloff_root(x, float(rates[s] + rates[t]), rank, tol).T:
+                M[rows, columns] += (bumps[s].T @ (psi[:, None] * bumps[t])) ** 2
+            M[columns, rows] = M[rows, columns].T
+        Psi = _falloff_root(x, float(rates[s]), rank, tol)
+        M[rows, -2] = M[-2, rows] = (bumps[s].T @ Psi).square().sum(1)
+        for column, sign in zip(root.T, signs, strict=True):
+            M[rows, -1] += sign * (bumps[s].T @ (column[:, None] * Psi)).square().sum(1)
+        M[-1, rows] = M[rows, -1]
+    M[-2, -2], M[-2, -1] = float(len(x)) ** 2, (signs * root.sum(0).square()).sum()
+    M[-1, -2], M[-1, -1] = M[-2, -1], ((signs * (root.T @ root)) @ (signs * (root.T @ root))).trace()
+    return M
+
+
+def _falloff_root(x: Tensor, rate: float, rank: int, tol: float) -> Tensor:
+    """``Psi`` with ``Psi Psi^T ~ exp(-rate |x - x'|^2 / 2)``, by the leading directions of some landmarks."""
+    some = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[: 4 * rank]
+    values, vectors = eigen(torch.exp(-0.5 * rate * squared_euclidean(x[some])))
+    kept = (values > RANK * values[-1]).nonzero()[:, 0][-rank:]
+    Psi = torch.exp(-0.5 * rate * squared_euclidean(x, x[some])) @ (vectors[:, kept] / values[kept].sqrt())
+    missed = float((1.0 - Psi.square().sum(1)).mean())  # of the diagonal, which is one; never more than that
+    if missed > tol:
+        raise ValueError(
+            f"The falloff of a width is not of low rank on these points: {rank} columns miss {missed:.1g} of it. Sums "
+            "over all pairs in linear time need wide hyper-kernels; sample pairs instead (n_pairs=...)."
+        )
+    return Psi
+
+
+# ridge -------------------------------------------------------------------------------------------------
+
+
+def whitening(G: Tensor) -> Tensor:
+    """T with ``T^T G T = I`` on the span that is there to working precision: weights are ``T u``, norms ``|u|``."""
+    values, vectors = eigen(G)
+    kept = values > RANK * values[-1]
+    return vectors[:, kept] / values[kept].sqrt()
+
+
+class PrimalPath:
+    """Ridge from moments ``A^T diag(w) A``, ``A = [phi, 1, Y]``, with all ridges by one eigendecomposition."""
+
+    def __init__(self, moments: Tensor, T: Tensor, *, bias: bool) -> None:
+        total = moments[-2, -2]
+        gram, cross = moments[:-2, :-2] / total, moments[:-2, -1] / total
+        self.mean = moments[:-2, -2] / total if bias else torch.zeros_like(cross)
+        self.target_mean = float(moments[-2, -1] / total) if bias else 0.0
+        gram, cross = gram - torch.outer(self.mean, self.mean), cross - self.target_mean * self.mean
+        self.values, vectors = eigen(T.T @ gram @ T)
+        self.back = T @ vectors
+        self.projected = self.back.T @ cross
+
+    def at(self, ridge: float) -> Coefficients:
+        w = self.back @ (self.projected / (self.values.clamp(min=0.0) + ridge))
+        return Coefficients(w, self.target_mean - float(self.mean @ w))
+
+
+class DualPath:
+    """Ridge (6) on unique pairs: ``(K + N ridge W^-1) alpha + bias = Y``, by the eigenvectors of ``W^1/2 K W^1/2``."""
+
+    def __init__(self, K: Tensor, pairs: Pairs, *, bias: bool) -> None:
+        self.root, self.total = pairs.weights.sqrt(), float(pairs.weights.sum())
+        self.values, self.vectors = eigen(self.root[:, None] * K * self.root)
+        self.projected = self.vectors.T @ (self.root * pairs.targets)
+        self.constant = self.vectors.T @ self.root if bias else None
+
+    def at(self, ridge: float) -> Coefficients:
+        noise = self.values.clamp(min=0.0) + self.total * ridge
+        b = 0.0
+        if self.constant is not None:
+            b = float((self.constant * self.projected / noise).sum() / (self.constant**2 / noise).sum())
+        residual = self.projected - (b * self.constant if self.constant is not None else 0.0)
+        return Coefficients(self.root * (self.vectors @ (residual / noise)), b)
+
+
+def point_splits(moments: dict[tuple[int, int], Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """For each fold of points, the moments of the pairs without its points, and of those with at least one of them."""
+    everything = torch.stack(list(moments.values())).sum(0)
+    splits = []
+    for fold in sorted({f for key in moments for f in key}):
+        held_out = torch.stack([M for key, M in moments.items() if fold in key]).sum(0)
+        splits.append((everything - held_out, held_out))
+    return splits
+
+
+def leave_points_out(
+    splits: list[tuple[Tensor, Tensor]], solve: Callable[[Tensor], Path], ridges: Sequence[float] = RIDGES
+) -> np.ndarray:
+    """Squared error at pairs of left-out points for each ridge, relative to the squared targets.
+
+    Leaving out pairs, not points, would choose far too small a ridge: the same points would be on both sides.
+    """
+    errors, squares = np.zeros(len(ridges)), 0.0
+    for fitted, held_out in splits:
+        path = solve(fitted)
+        for number, ridge in enumerate(ridges):
+            found = path.at(ridge)
+            v = torch.cat([found.weights, torch.tensor([found.bias, -1.0], dtype=torch.float64)])
+            errors[number] += max(float(v @ held_out @ v), 0.0)
+        squares += float(held_out[-1, -1])
+    return errors / max(squares, 1e-300)
+
+
+def leave_points_out_dual(
+    K: Tensor, pairs: Pairs, folds: Tensor, *, bias: bool, ridges: Sequence[float] = RIDGES
+) -> np.ndarray:
+    """The same for the exact form."""
+    errors, squares = np.zeros(len(ridges)), 0.0
+    for fold in folds.unique():
+        out = (folds[pairs.first] == fold) | (folds[pairs.second] == fold)
+        judged, fitted = out.nonzero()[:, 0], (~out).nonzero()[:, 0]
+        some, path = pairs.subset(judged), DualPath(K[fitted][:, fitted], pairs.subset(fitted), bias=bias)
+        for number, ridge in enumerate(ridges):
+            found = path.at(ridge)
+            gap = K[judged][:, fitted] @ found.weights + found.bias - some.targets
+            errors[number] += float((some.weights * gap**2).sum())
+        squares += float((some.weights * some.targets**2).sum())
+    return errors / max(squares, 1e-300)
+
+
+def largest_good(ridges: Sequence[float], errors: np.ndarray, slack: float = 0.01) -> float:
+    """The largest ridge whose error is within ``slack`` of the least: as good, and far better conditioned."""
+    return max(ridge for ridge, error in zip(ridges, errors, strict=True) if error <= (1 + slack) * errors.min())
+
+
+# other losses ------------------------------------------------------------------------------------------
+
+
+def nonnegative(moments: Tensor, G: Tensor, ridge: float, *, bias: bool) -> Coefficients:
+    """Ridge with weights that are not negative: the kernel is positive definite by construction."""
+    kept = len(moments) - (1 if bias else 2)
+    total = moments[-2, -2]
+    A = moments[:kept, :kept] / total
+    A[: len(G), : len(G)] += ridge * G
+    factor = factorise(A, 1e-12 * float(A.diagonal().mean()))
+    right = triangular_solve(factor, moments[:kept, -1:] / total)
+    found, _ = nnls(factor.lower.T, right[:, 0].numpy(), maxiter=30 * kept)
+    weights = torch.from_numpy(found)
+    return Coefficients(weights[: len(G)], float(weights[len(G)]) if bias else 0.0)
+
+
+def support_vector(K: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coefficients:
+    """Epsilon-insensitive regression (8) on unique pairs; their weights make it that of all pairs."""
+    machine = SVR(kernel="precomputed", C=C, epsilon=epsilon, cache_size=1000)
+    machine.fit(K.numpy(), pairs.targets.numpy(), sample_weight=pairs.weights.numpy())
+    weights = torch.zeros(len(pairs), dtype=torch.float64)
+    weights[torch.from_numpy(machine.support_).long()] = torch.from_numpy(machine.dual_coef_[0])
+    return Coefficients(weights, float(machine.intercept_[0]))
+
+
+def support_vector_primal(Z: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coefficients:
+    """The squared epsilon-insensitive loss in the primal, linear in features Z of the pairs (the dual does not
+    converge).
+    """
+    machine = LinearSVR(loss="squared_epsilon_insensitive", dual=False, C=C, epsilon=epsilon, intercept_scaling=100.0)
+    # liblinear penalises the intercept; as the weight of a large constant feature it is small enough not to matter.
+    machine.fit(Z.numpy(), pairs.targets.numpy(), sample_weight=pairs.weights.numpy())
+    return Coefficients(torch.from_numpy(machine.coef_), float(machine.intercept_[0]))

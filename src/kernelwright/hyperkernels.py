@@ -1,0 +1,303 @@
+"""Hyper-kernels: kernels between pairs of points.
+
+A hyper-kernel kk((x, x'), (r, s)) is symmetric within each pair and between the pairs, and positive definite; for a
+fixed pair (r, s) it is a kernel of (x, x') (definition 1 of [Liu2021]_). Constants are left out: at 60 features they
+run from 1e-190 to 1e130 and change nothing but the scale of the ridge.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from kernelwright.arrays import as_matrix
+from kernelwright.distances import squared_euclidean
+from kernelwright.kernels.vector import whole_number
+from kernelwright.linalg import factorise, triangular_solve
+from kernelwright.parameters import Parametrised, Positive
+
+__all__ = ["Gaussian", "HyperKernel", "PointPairs", "Sum", "Wishart"]
+
+
+class PointPairs(NamedTuple):
+    """Pairs (x, x') as two matrices with a row for each pair."""
+
+    left: Tensor
+    right: Tensor
+
+    @property
+    def middle(self) -> Tensor:
+        """The midpoint of each pair."""
+        return 0.5 * (self.left + self.right)
+
+    @property
+    def squared_length(self) -> Tensor:
+        """``|x - x'|^2`` of each pair."""
+        return (self.left - self.right).square().sum(1)
+
+
+class HyperKernel(Parametrised):
+    """A kernel between pairs of points. Subclasses write ``of_scaled``.
+
+    ``lengthscale`` is the metric: points are divided by it, all features by one number or each by its own.
+    """
+
+    lengthscale = Positive()
+    log_lengthscale: nn.Parameter
+
+    def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
+        """The matrix of hyper-kernel values between pairs that have been divided by the length scales."""
+        raise NotImplementedError
+
+    def forward(self, first: PointPairs, second: PointPairs) -> Tensor:
+        """The matrix ``kk(first_i, second_j)``."""
+        return self.of_scaled(self.scaled_pairs(first), self.scaled_pairs(second))
+
+    def scaled(self, X: Tensor) -> Tensor:
+        """Points divided by the length scales."""
+        n_scales = self.log_lengthscale.numel()
+        if n_scales not in (1, X.shape[1]):
+            raise ValueError(
+                f"{type(self).__name__} has {n_scales} length scales, but the points have {X.shape[1]} features."
+            )
+        return X / self.lengthscale
+
+    def scaled_pairs(self, pairs: PointPairs) -> PointPairs:
+        """The same for pairs of points."""
+        return PointPairs(self.scaled(pairs.left), self.scaled(pairs.right))
+
+    def __call__(self, first: Any, second: Any) -> Any:
+        """Values between two lists of pairs, each given as ``(X, X')``; NumPy in, NumPy out."""
+        pairs = [PointPairs(*(as_matrix(x) for x in pair)) for pair in (first, second)]
+        if any(torch.is_tensor(x) for pair in (first, second) for x in pair):
+            return super().__call__(*pairs)
+        with torch.no_grad():
+            return super().__call__(*pairs).numpy()
+
+    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+        """Set the numbers that were not given from the total variance of the points, the sum over features."""
+        w = torch.ones(len(X), dtype=torch.float64) if weights is None else weights
+        with torch.no_grad():
+            x = self.scaled(X)
+            centred = x - (w @ x) / w.sum()
+            variance = float((w @ centred.square()).sum() / w.sum())
+        self.use_variance(variance if variance > 0 else 1.0)
+
+    def use_variance(self, variance: float) -> None:
+        """Set the numbers that were not given."""
+        raise NotImplementedError
+
+    def free_metric(self, n_features: int) -> None:
+        """Give every feature a length scale of its own, for learning."""
+        self.lengthscale = self.lengthscale.detach().expand(n_features)
+
+    def widths(self) -> tuple[Tensor, Tensor] | None:
+        """Squared widths (a_s, c_s) of the Gaussians of lengths and of midpoints, where the hyper-kernel is made of
+        them.
+
+        Then it separates: see :class:`kernelwright.hyper.bases.MidpointBasis`.
+        """
+        return None
+
+
+class Gaussian(HyperKernel):
+    """``exp(-|x - x'|^2/2a - |r - s|^2/2a - |m - m'|^2/2c)`` with midpoints m, m' and ``c = sigma^2 + sigma_h^2``.
+
+    Parameters
+    ----------
+    sigma : float or None, default=None
+        ``sigma^2`` is the total variance of the points if it is not given.
+    sigma_h : float or None, default=None
+        As large as ``sigma`` if it is not given. A large one relates pairs that lie far apart.
+    form : {"integral", "printed"}, default="integral"
+        ``a = 2 sigma^2``, which is the integral of four Gaussians that defines it, or ``a = sigma^2`` as printed in
+        [Liu2021]_ (a hyper-kernel too).
+    lengthscale : float or vector, default=1.0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.hyperkernels import Gaussian
+    >>> x, y = np.zeros((1, 2)), np.ones((1, 2))
+    >>> Gaussian(sigma=1.0, sigma_h=1.0)((x, x), (y, y)).round(4)  # exp(-2/4)
+    array([[0.6065]])
+    """
+
+    sigma = Positive(vectors=False)
+    sigma_h = Positive(vectors=False)
+
+    def __init__(
+        self, sigma: float | None = None, sigma_h: float | None = None, form: str = "integral", lengthscale: Any = 1.0
+    ) -> None:
+        super().__init__()
+        if form not in ("integral", "printed"):
+            raise ValueError(f"The 'form' parameter of Gaussian must be 'integral' or 'printed'. Got {form!r} instead.")
+        self.form, self.lengthscale = form, lengthscale
+        self.open = [name for name, value in (("sigma", sigma), ("sigma_h", sigma_h)) if value is None]
+        self.sigma = 1.0 if sigma is None else sigma
+        self.sigma_h = self.sigma if sigma_h is None else sigma_h
+
+    def use_variance(self, variance: float) -> None:
+        if "sigma" in self.open:
+            self.sigma = variance**0.5
+        if "sigma_h" in self.open:
+            self.sigma_h = self.sigma
+        self.open = []
+
+    def widths(self) -> tuple[Tensor, Tensor]:
+        a = self.sigma**2 * (2.0 if self.form == "integral" else 1.0)
+        return a[None], (self.sigma**2 + self.sigma_h**2)[None]
+
+    def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
+        a, c = self.widths()
+        lengths = (first.squared_length[:, None] + second.squared_length) / (2 * a)
+        return torch.exp(-lengths - squared_euclidean(first.middle, second.middle) / (2 * c))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return super().get_params(deep) | dict.fromkeys(self.open)
+
+
+class Wishart(HyperKernel):
+    """``|I + S/delta|^(-nu/2)``, S the scatter matrix of the four points about their mean.
+
+    An average over Gaussian hyper-kernels of all shapes: it falls off slowly, and holds where no single width is
+    right. In [Liu2021]_ ``nu = b + 3`` and ``D = delta I``; every whole number nu of at least 1 gives a hyper-kernel,
+    and small ones work where there are many features.
+
+    Parameters
+    ----------
+    delta : float or None, default=None
+        The total variance of the points if it is not given.
+    nu : int, default=4
+    D : matrix or None, default=None
+        A positive definite matrix in place of the identity: points are whitened by it first. (For a diagonal one,
+        which can be learned, use ``lengthscale``.)
+    lengthscale : float or vector, default=1.0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.hyperkernels import Wishart
+    >>> x, y = np.zeros((1, 1)), np.ones((1, 1))
+    >>> Wishart(delta=1.0, nu=2)((x, x), (x, y)).round(4)  # scatter 3/4: 1 / 1.75
+    array([[0.5714]])
+    """
+
+    delta = Positive(vectors=False)
+
+    def __init__(self, delta: float | None = None, nu: int = 4, D: Any = None, lengthscale: Any = 1.0) -> None:
+        super().__init__()
+        self.nu, self.lengthscale = whole_number(nu, "nu", self), lengthscale
+        self.D = None if D is None else np.array(D, dtype=np.float64)
+        if self.D is not None and (self.D.ndim != 2 or not np.allclose(self.D, self.D.T)):
+            raise ValueError(
+                f"The 'D' parameter of Wishart must be a symmetric matrix. Got shape {self.D.shape} instead."
+            )
+        self.open = delta is None
+        self.delta = 1.0 if delta is None else delta
+
+    def use_variance(self, variance: float) -> None:
+        if self.open:
+            self.delta = variance
+        self.open = False
+
+    def _whitened(self, X: Tensor) -> Tensor:
+        if self.D is None:
+            return X
+        if len(self.D) != X.shape[1]:
+            raise ValueError(f"D is for points with {len(self.D)} features. Got points with {X.shape[1]} instead.")
+        return triangular_solve(factorise(torch.from_numpy(self.D)), X.detach().T).T
+
+    def scaled(self, X: Tensor) -> Tensor:
+        return super().scaled(self._whitened(X))
+
+    def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
+        """By the determinant of ``I_3 + Z Z^T / delta`` with rows u, v, t of Z: both halves' lengths, and their
+        distance.
+        """
+        delta = self.delta
+        u, v = (first.left - first.right) / (2 * delta) ** 0.5, (second.left - second.right) / (2 * delta) ** 0.5
+        m, n = first.middle / delta**0.5, second.middle / delta**0.5
+        uu, vv, tt = 1 + u.square().sum(1)[:, None], 1 + v.square().sum(1), 1 + squared_euclidean(m, n)
+        uv = u @ v.T
+        ut = (u * m).sum(1)[:, None] - u @ n.T
+        vt = m @ v.T - (v * n).sum(1)
+        # The determinant is at least 1; rounding must not say otherwise.
+        determinant = uu * (vv * tt - vt**2) - uv * (uv * tt - ut * vt) + ut * (uv * vt - vv * ut)
+        return determinant.clamp(min=1.0) ** (-0.5 * self.nu)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return super().get_params(deep) | ({"delta": None} if self.open else {})
+
+
+class Sum(HyperKernel):
+    """``sum_s kk_s``, by default of Gaussian hyper-kernels of many widths.
+
+    One width cannot fit a kernel of another: k* divided by its Gaussian of the length depends on the midpoint only. A
+    sum over widths can. Without ``parts``: ``a_s = 50, 50/3, 50/9, ...`` times the total variance, eight of them down
+    to .023, all with ``c = 37.5`` times the total variance.
+
+    Parameters
+    ----------
+    parts : list of HyperKernel or None, default=None
+    lengthscale : float or vector, default=1.0
+        Common to all parts, before their own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.hyperkernels import Gaussian, Sum
+    >>> x = np.zeros((1, 2))
+    >>> Sum([Gaussian(sigma=1.0), Gaussian(sigma=2.0)])((x, x), (x, x))
+    array([[2.]])
+    """
+
+    WIDEST, COUNT = 50.0, 8
+
+    def __init__(self, parts: list[HyperKernel] | None = None, lengthscale: Any = 1.0) -> None:
+        super().__init__()
+        self.lengthscale = lengthscale
+        if parts is not None and len(parts) == 0:
+            raise ValueError(
+                "The 'parts' parameter of Sum must be a list of at least one hyper-kernel. Got an empty list."
+            )
+        self.parts = parts
+
+    @property
+    def parts(self) -> list[HyperKernel] | None:
+        """The hyper-kernels that are summed; None before the data have said how wide they are."""
+        parts = list(self._modules["kernels"])  # type: ignore[call-overload]
+        return parts or None
+
+    @parts.setter
+    def parts(self, parts: list[HyperKernel] | None) -> None:
+        self._modules["kernels"] = nn.ModuleList(copy.deepcopy(parts or []))
+
+    def use_variance(self, variance: float) -> None:
+        if self.parts is None:
+            # With these ratios each falloff is made from the one before it by products: see `cubed_sum`.
+            a = [self.WIDEST * variance / 3.0**s for s in range(self.COUNT)]
+            c = 0.75 * a[0]
+            self.parts = [Gaussian(sigma=(a_s / 2) ** 0.5, sigma_h=(c - a_s / 2) ** 0.5) for a_s in a]
+            for part in self.parts or []:
+                part.requires_grad_(
+                    False
+                )  # there is a width for every length already; the metric is what can be learned
+        for part in self.parts or []:
+            part.use_variance(variance)
+
+    def widths(self) -> tuple[Tensor, Tensor] | None:
+        found = [part.widths() if part.log_lengthscale.numel() == 1 else None for part in self.parts or []]
+        if any(w is None for w in found):
+            return None
+        # A part's own length scale widens it: points are divided by it.
+        scales = [part.lengthscale**2 for part in self.parts or []]
+        a, c = zip(*[(w[0] * s, w[1] * s) for w, s in zip(found, scales, strict=True) if w is not None], strict=True)
+        return torch.cat(a), torch.cat(c)
+
+    def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
+        return torch.stack([part.forward(first, second) for part in self.parts or []]).sum(0)
