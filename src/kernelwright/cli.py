@@ -112,7 +112,7 @@ def datasets() -> None:
 @app.command()
 def reproduce(
     name: Annotated[
-        str, typer.Argument(help="What to recompute: table1, networks, mnist-network or mnist-pixels.")
+        str, typer.Argument(help="What to recompute: table1, networks, mnist-network, mnist-pixels or learning-rate.")
     ] = "table1",
     sets: Annotated[str | None, typer.Option(help="Data sets, separated by commas (not for the two of MNIST).")] = None,
     jobs: Annotated[int, typer.Option(help="Folds computed at the same time.")] = 2,
@@ -132,8 +132,11 @@ def reproduce(
         reached = _mnist_network(quick, output)
     elif name == "mnist-pixels":
         reached = _mnist_pixels(output)
+    elif name == "learning-rate":
+        reached = _learning_rate(output)
     else:
-        raise ValueError(f"There is no experiment {name!r}. Known: table1, networks, mnist-network, mnist-pixels.")
+        known = "table1, networks, mnist-network, mnist-pixels, learning-rate"
+        raise ValueError(f"There is no experiment {name!r}. Known: {known}.")
     if not reached:
         raise typer.Exit(1)
 
@@ -209,3 +212,22 @@ def _mnist_pixels(output: Path) -> bool:
     write_whole(path, mnist_pixels.picture(outcomes[-1]).png)
     console.print(f"Picture of the learned length scales: {path}", soft_wrap=True)
     return all(outcome.reached for outcome in outcomes)
+
+
+def _learning_rate(output: Path) -> bool:
+    from kernelwright.experiments import learning_rate
+    from kernelwright.reports import write_whole
+
+    output.mkdir(parents=True, exist_ok=True)
+    with _progress() as progress:
+        bar = progress.add_task("learning kernels", total=len(learning_rate.SIZES))
+        rate = learning_rate.run(progress=lambda _: progress.advance(bar))
+    console.print(_table("A kernel of the hyper-RKHS, learned: error on new points", learning_rate.rows_of(rate)))
+    path = output / "learning-rate.png"
+    write_whole(path, learning_rate.picture(rate).png)
+    console.print(
+        f"The error falls like m^{rate.exponent:.2f}; theorem 8 lets expect m^{learning_rate.EXPECTED} or faster. "
+        f"Picture: {path}",
+        soft_wrap=True,
+    )
+    return rate.reached

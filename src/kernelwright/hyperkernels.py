@@ -96,8 +96,7 @@ class HyperKernel(Parametrised):
         self.lengthscale = self.lengthscale.detach().expand(n_features)
 
     def widths(self) -> tuple[Tensor, Tensor] | None:
-        """Squared widths (a_s, c_s) of the Gaussians of lengths and of midpoints, where the hyper-kernel is made of
-        them.
+        """Squared widths (a_s, c_s) of lengths and of midpoints, where the hyper-kernel is made of Gaussians.
 
         Then it separates: see :class:`kernelwright.hyper.bases.MidpointBasis`.
         """
@@ -216,9 +215,7 @@ class Wishart(HyperKernel):
         return super().scaled(self._whitened(X))
 
     def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
-        """By the determinant of ``I_3 + Z Z^T / delta`` with rows u, v, t of Z: both halves' lengths, and their
-        distance.
-        """
+        """By the determinant of ``I + Z Z^T/delta``; rows of Z: the pairs' lengths over sqrt 2, and their distance."""
         delta = self.delta
         u, v = (first.left - first.right) / (2 * delta) ** 0.5, (second.left - second.right) / (2 * delta) ** 0.5
         m, n = first.middle / delta**0.5, second.middle / delta**0.5

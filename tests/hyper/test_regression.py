@@ -12,6 +12,7 @@ from kernelwright.hyper.regression import (
     DualPath,
     PrimalPath,
     all_pair_moments,
+    exact_ridge,
     fold_moments,
     leave_points_out,
     leave_points_out_dual,
@@ -87,6 +88,15 @@ def test_bias_minimises_the_unpenalised_constant_too():
     best = minimize(objective, np.zeros(len(y) + 1), jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 5000})
     assert np.abs(ours[1]).max() < 1e-10
     assert ours[0] <= best.fun + 1e-10
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_one_ridge_by_a_cholesky_factor_equals_the_path(bias):
+    X, target = data()
+    pairs, K = unique_pairs(target), pair_basis(WISHART, X).gram()
+    one, path = exact_ridge(K, pairs, 1e-3, bias=bias), DualPath(K, pairs, bias=bias).at(1e-3)
+    assert torch.allclose(one.weights, path.weights, rtol=1e-8, atol=1e-8)
+    assert one.bias == pytest.approx(path.bias, rel=1e-8)
 
 
 @pytest.mark.parametrize("bias", [True, False])

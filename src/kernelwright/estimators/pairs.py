@@ -24,6 +24,7 @@ from kernelwright.hyper.learned import LearnedKernel
 from kernelwright.hyper.learning import HeldOutPoints, split_points
 from kernelwright.hyper.pairs import LabelTarget, MatrixTarget, Pairs, Target, sample_pairs, unique_pairs
 from kernelwright.hyper.partition import average_of_parts, random_parts
+from kernelwright.hyper.refinement import PairSmoother
 from kernelwright.hyper.regression import (
     RIDGES,
     Coefficients,
@@ -111,7 +112,8 @@ class PairRegression(BaseEstimator):
             seed = int(torch.randint(2**31 - 1, (), generator=random))
             solve = partial(self._solve_part, hyper, points, goal, seed)
             basis, found = average_of_parts(solve, parts, self.n_jobs)
-        self.kernel_ = LearnedKernel(basis, found.weights, found.bias, self._bound(goal))
+            refinement = self._refinement(LearnedKernel(basis, found.weights, found.bias), points, goal, random)
+        self.kernel_ = LearnedKernel(basis, found.weights, found.bias, self._bound(goal), refinement)
         self._report(found)
         self.n_iter_ = max(len(self.history_), 1)
         return self
@@ -125,6 +127,12 @@ class PairRegression(BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         Z = X if Z is None else validate_data(self, Z, dtype=np.float64, reset=False)
         return self.kernel_(X, Z)
+
+    def _refinement(
+        self, kernel: LearnedKernel, X: Tensor, goal: Target, random: torch.Generator
+    ) -> PairSmoother | None:
+        """A smoother of what the kernel leaves over, where it explains a good part of that at left-out points."""
+        return None
 
     # what is learned from ------------------------------------------------------------------------------
 

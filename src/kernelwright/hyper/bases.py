@@ -150,9 +150,7 @@ class MidpointBasis:
 
 
 def _are_cubes(a: Tensor, c: Tensor) -> bool:
-    """Whether each falloff is the cube of the one before it times the first: ``a_(s+1) = a_s/3`` and ``c = 3
-    a_0/4``.
-    """
+    """Whether each falloff is the cube of the last one times the first: ``a_(s+1) = a_s/3`` and ``c = 3 a_0/4``."""
     geometric = torch.allclose(a[:-1], 3.0 * a[1:], rtol=1e-9, atol=0.0)
     return geometric and bool(torch.isclose(4.0 * c[0], 3.0 * a[0], rtol=1e-9, atol=0.0))
 

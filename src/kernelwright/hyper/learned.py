@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from kernelwright.hyper.bases import Basis, MidpointBasis, PairBasis
+from kernelwright.hyper.refinement import PairSmoother
 from kernelwright.hyperkernels import PointPairs
 from kernelwright.indefinite import Signature, signature
 from kernelwright.kernels.base import Kernel
@@ -18,7 +19,8 @@ __all__ = ["LearnedKernel"]
 class LearnedKernel(Kernel):
     """``k*(x, z) = sum_p w_p phi_p(x, z) + bias``, cut to [-bound, bound] if there is a bound.
 
-    It may be indefinite: ``signature(X)`` tells by how much. Its numbers are fixed.
+    With a ``refinement`` what the functions leave over is smoothed over pairs of known points. It may be indefinite:
+    ``signature(X)`` tells by how much. Its numbers are fixed.
 
     Examples
     --------
@@ -34,27 +36,42 @@ class LearnedKernel(Kernel):
     True
     """
 
-    def __init__(self, basis: Basis, weights: Tensor, bias: float = 0.0, bound: float | None = None) -> None:
+    def __init__(
+        self,
+        basis: Basis,
+        weights: Tensor,
+        bias: float = 0.0,
+        bound: float | None = None,
+        refinement: PairSmoother | None = None,
+    ) -> None:
         super().__init__()
         if isinstance(basis, PairBasis):  # far cheaper to evaluate, where the hyper-kernel allows it
             kept = weights != 0
             basis = PairBasis(basis.hyperkernel, PointPairs(*(x[kept] for x in basis.pairs)))
             basis, weights = basis.as_midpoints(weights[kept]) or (basis, weights[kept])
         self.basis, self.weights, self.bias, self.bound = basis, weights.detach(), float(bias), bound
+        self.refinement = refinement
         self.hyperkernel = basis.hyperkernel.requires_grad_(False)
 
     @property
     def definite(self) -> bool:
         """Whether it is positive definite by construction: no negative weight, no cut."""
-        return bool((self.weights >= 0).all()) and self.bias >= 0 and self.bound is None
+        plain = self.bound is None and (self.refinement is None or self.refinement.definite)
+        return plain and bool((self.weights >= 0).all()) and self.bias >= 0
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
-        K = self.basis.combine(self.weights, X.double(), (X if Z is None else Z).double())
-        return self._cut(K.add_(self.bias)).to(X.dtype)
+        left, right = X.double(), (X if Z is None else Z).double()
+        K = self.basis.combine(self.weights, left, right).add_(self.bias)
+        if self.refinement is not None:
+            K += self.refinement.forward(left, right)
+        return self._cut(K).to(X.dtype)
 
     def _diag(self, X: Tensor) -> Tensor:
         blocks = [self.basis.at(PointPairs(x, x)) @ self.weights for x in X.double().split(2048)]
-        return self._cut(torch.cat(blocks) + self.bias).to(X.dtype)
+        values = torch.cat(blocks) + self.bias
+        if self.refinement is not None:
+            values += self.refinement._diag(X.double())
+        return self._cut(values).to(X.dtype)
 
     def _cut(self, values: Tensor) -> Tensor:
         return values if self.bound is None else values.clamp_(-self.bound, self.bound)
@@ -68,11 +85,15 @@ class LearnedKernel(Kernel):
 
         With Gaussian hyper-kernels and ``c >= a/4``, as all integral ones have, each function of the basis is a kernel.
         """
-        return tuple(  # type: ignore[return-value]
-            LearnedKernel(self.basis, (sign * self.weights).clamp(min=0.0), max(sign * self.bias, 0.0))
-            for sign in (1.0, -1.0)
+        return self._part(1.0), self._part(-1.0)
+
+    def _part(self, sign: float) -> LearnedKernel:
+        refinement = None if self.refinement is None else self.refinement.part(sign)
+        return LearnedKernel(
+            self.basis, (sign * self.weights).clamp(min=0.0), max(sign * self.bias, 0.0), refinement=refinement
         )
 
     def __repr__(self) -> str:
         form = "midpoints" if isinstance(self.basis, MidpointBasis) else "pairs"
-        return f"LearnedKernel({len(self.basis)} functions of {form}, bias={self.bias:.4g})"
+        more = "" if self.refinement is None else f", refined at {len(self.refinement.points)} points"
+        return f"LearnedKernel({len(self.basis)} functions of {form}, bias={self.bias:.4g}{more})"

@@ -28,6 +28,7 @@ __all__ = [
     "DualPath",
     "PrimalPath",
     "all_pair_moments",
+    "exact_ridge",
     "fold_moments",
     "largest_good",
     "leave_points_out",
@@ -188,6 +189,15 @@ class DualPath:
         return Coefficients(self.root * (self.vectors @ (residual / noise)), b)
 
 
+def exact_ridge(K: Tensor, pairs: Pairs, ridge: float, *, bias: bool) -> Coefficients:
+    """The solution of :class:`DualPath` for one ridge, by a Cholesky factor."""
+    noise = float(pairs.weights.sum()) * ridge / pairs.weights
+    ones = torch.ones_like(pairs.targets)
+    solved, constant = factorise(K, noise).solve(torch.stack([pairs.targets, ones], 1)).T
+    b = float(solved.sum() / constant.sum()) if bias else 0.0
+    return Coefficients(solved - b * constant, b)
+
+
 def point_splits(moments: dict[tuple[int, int], Tensor]) -> list[tuple[Tensor, Tensor]]:
     """For each fold of points, the moments of the pairs without its points, and of those with at least one of them."""
     everything = torch.stack(list(moments.values())).sum(0)
@@ -233,7 +243,7 @@ def leave_points_out_dual(
     return errors / max(squares, 1e-300)
 
 
-def largest_good(ridges: Sequence[float], errors: np.ndarray, slack: float = 0.01) -> float:
+def largest_good(ridges: Sequence[float], errors: np.ndarray, slack: float = 0.05) -> float:
     """The largest ridge whose error is within ``slack`` of the least: as good, and far better conditioned."""
     return max(ridge for ridge, error in zip(ridges, errors, strict=True) if error <= (1 + slack) * errors.min())
 
@@ -264,9 +274,7 @@ def support_vector(K: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coef
 
 
 def support_vector_primal(Z: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coefficients:
-    """The squared epsilon-insensitive loss in the primal, linear in features Z of the pairs (the dual does not
-    converge).
-    """
+    """The squared epsilon-insensitive loss, linear in features Z of the pairs; in the primal, as the dual is slow."""
     machine = LinearSVR(loss="squared_epsilon_insensitive", dual=False, C=C, epsilon=epsilon, intercept_scaling=100.0)
     # liblinear penalises the intercept; as the weight of a large constant feature it is small enough not to matter.
     machine.fit(Z.numpy(), pairs.targets.numpy(), sample_weight=pairs.weights.numpy())
