@@ -1,4 +1,4 @@
-"""All benchmarks: ``python benchmarks/run.py [--quick] [floor] [head] [default] [fits] [large]``.
+"""All benchmarks: ``python benchmarks/run.py [--quick] [floor] [head] [default] [fits] [large] [hyper]``.
 
 Each prints a table and writes it as CSV into ``benchmarks/results``. Times are ratios measured side by side in one run
 wherever one thing is said to be faster than another.
@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+NAMES = ["floor", "head", "default", "fits", "large", "hyper"]
 RESULTS = Path(__file__).parent / "results"
 console = Console(width=130)
 
@@ -41,10 +42,11 @@ def machine() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=["floor", "head", "default", "fits", "large"])
+    parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller sets")
     arguments = parser.parse_args()
     console.print(f"Machine: {machine()}")
+    quick = arguments.quick
     for name in arguments.names:
         if name == "floor":
             import floor
@@ -52,31 +54,39 @@ def main() -> None:
             show(
                 "floor",
                 "One value and gradient (n = 2000, d = 16, 5 classes, one thread) against Gram matrix + Cholesky",
-                floor.rows(arguments.quick),
+                floor.rows(quick),
             )
         elif name == "head":
             import head
 
             title = "Embedding head, value and gradient (1000 rows, 512 features, 10 classes), and a CNN's step"
-            show("head", title, head.rows(arguments.quick))
+            show("head", title, head.rows(quick))
         elif name == "default":
             import default
 
             title = (
                 "EmbeddingClassifier() as it comes: three folds, up to 1000 training rows, calibration error in 10 bins"
             )
-            show("default", title, default.rows(arguments.quick))
+            show("default", title, default.rows(quick))
         elif name == "fits":
             import fits
 
-            show("fits", "Whole fits next to other methods, same split", fits.rows(arguments.quick))
+            show("fits", "Whole fits next to other methods, same split", fits.rows(quick))
             show("fits_mean", "The same, averaged over the data sets that every method finished", fits.means())
         elif name == "large":
             import large
 
-            show("large", "Many rows: accuracy on test rows, time and memory to fit", large.rows(arguments.quick))
+            show("large", "Many rows: accuracy on test rows, time and memory to fit", large.rows(quick))
+        elif name == "hyper":
+            import hyper
+
+            show("hyper_known", "A known kernel, learned from its matrix: error on new points", hyper.known(quick))
+            title = "10,000 x 1000 values of a learned kernel against a plain Gaussian (one thread)"
+            show("hyper_evaluation", title, hyper.evaluation(quick))
+            show("hyper_table2", "Kernels learned from labels: accuracy % on 60 % of the rows", hyper.table2(quick))
+            show("hyper_large", "Both stages of a learned kernel on many rows", hyper.many_rows(quick))
         else:
-            parser.error(f"no benchmark {name!r}: floor, head, default, fits or large")
+            parser.error(f"no benchmark {name!r}: {', '.join(NAMES)}")
 
 
 if __name__ == "__main__":

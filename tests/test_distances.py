@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 
 from kernelwright import distances
 from kernelwright.distances import (
+    cubed_sum,
     l1,
     l1_weighted_sums,
     median_distance,
@@ -183,3 +184,14 @@ def test_weighted_median_is_the_median_of_repeated_points(X, seed):
 @pytest.mark.parametrize("n", [1, 5])
 def test_median_of_no_positive_distance_is_one(n):
     assert median_distance(torch.zeros(n, n, dtype=torch.float64)) == 1.0
+
+
+@pytest.mark.parametrize("work", [0, 10**9])
+def test_cubed_sum_equals_exponentials(work):
+    random = np.random.default_rng(0)
+    lengths = torch.from_numpy(random.uniform(0, 5, (7, 11)))
+    M = torch.from_numpy(random.normal(size=(4, 7, 11)))
+    # f_s = exp(-n_s l) with n_0 = 1 and n_(s+1) = 3 n_s + 1
+    expected = sum(torch.exp(-n * lengths) * product for n, product in zip((1, 4, 13, 40), M, strict=True))
+    out = torch.empty(7, 11, dtype=torch.float64)
+    assert torch.allclose(cubed_sum(torch.exp(-lengths), M, out, work=work), expected, rtol=1e-12)

@@ -204,3 +204,22 @@ def test_the_same_seed_gives_the_same_features():
 def test_bad_options_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_nystroem_of_an_indefinite_kernel_is_that_of_the_flipped_one():
+    class Difference(Gaussian):
+        """A wide Gaussian less a narrow one: symmetric and indefinite."""
+
+        definite = False
+
+        def forward(self, X, Z=None):
+            return super().forward(X, Z) - 0.8 * Gaussian(0.3).forward(X, Z)
+
+    X = torch.randn(15, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    features = Nystroem(Difference(2.0), n_landmarks=15).fit(X)
+    K = Difference(2.0).forward(X).detach()
+    values, vectors = torch.linalg.eigh(K)
+    assert float(values.min()) < -0.1
+    Z = features(X).detach()
+    assert torch.allclose(Z @ Z.T, (vectors * values.abs()) @ vectors.T, atol=1e-8)
+    assert features.n_features == Z.shape[1]

@@ -18,6 +18,7 @@ from kernelwright.scaling import make_scaler
 
 __all__ = ["LearnedKernelClassifier"]
 
+LANDMARKS = (1000, 2500)  # fewest and most, of many rows
 SUPPORT_VECTORS_UP_TO = 3000  # rows; beyond, the spectrum of the kernel matrix takes too long
 
 
@@ -87,7 +88,9 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _start_classifier(self, n_rows: int) -> Any:
         if self.classifier is None:
-            return KreinSVC(C="auto") if n_rows <= SUPPORT_VECTORS_UP_TO else EmbeddingClassifier(random_state=0)
+            if n_rows <= SUPPORT_VECTORS_UP_TO:
+                return KreinSVC(C="auto")
+            return EmbeddingClassifier(n_landmarks=int(np.clip(n_rows // 50, *LANDMARKS)), random_state=0)
         classifier = clone(self.classifier)
         if "kernel" not in classifier.get_params():
             raise ValueError(
