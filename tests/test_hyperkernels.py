@@ -126,9 +126,9 @@ def test_defaults_come_from_the_total_variance():
     assert kernel.get_params() == {"sigma": None, "sigma_h": None, "form": "integral", "lengthscale": 1.0}
     for k in (kernel, wishart, several):
         k.prepare(X)
-    assert float(kernel.sigma) ** 2 == pytest.approx(total)
-    assert float(wishart.delta) == pytest.approx(total)
-    a, c = several.widths()
+    assert float(kernel.sigma.detach()) ** 2 == pytest.approx(total)
+    assert float(wishart.delta.detach()) == pytest.approx(total)
+    a, c = (w.detach() for w in several.widths())
     assert float(a.max()) == pytest.approx(50 * total)
     assert torch.allclose(c, c[0])
     assert bool((c >= a / 4).all())  # each function is a kernel
