@@ -127,7 +127,7 @@ def table2(quick=False, names=None):
         X, y = kw.datasets.load(name)
         X = np.asarray(X, dtype=np.float64)
         X = (X - X.min(0)) / np.where(np.ptp(X, 0) > 0, np.ptp(X, 0), 1.0)
-        trials = (1 if quick else 2) if name == "guide1t" else (2 if quick else 10)
+        trials = 1 if name == "guide1t" else (2 if quick else 5)
         for trial in range(trials):
             order = np.random.RandomState(trial).permutation(len(X))
             fit, test = np.split(order, [int(0.4 * len(X))])

@@ -146,15 +146,41 @@ def test_constants_do_not_overflow_at_sixty_features():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Gaussian(form="both"), "'integral' or 'printed'"),
+        (lambda: Gaussian(form="both").widths(), "'integral' or 'printed'"),
         (lambda: Gaussian(sigma=-1.0), "positive number"),
-        (lambda: Wishart(nu=1.5), "whole number"),
-        (lambda: Wishart(D=[[1.0, 2.0], [0.0, 1.0]]), "symmetric"),
+        (lambda: Wishart(nu=1.5)(random_pairs(0, 2), random_pairs(0, 2)), "whole number"),
+        (lambda: Wishart(D=[[1.0, 2.0], [0.0, 1.0]])(random_pairs(0, 2), random_pairs(0, 2)), "symmetric"),
         (lambda: Sum([]), "at least one"),
+        (lambda: Sum([1.0]), "hyper-kernel"),
+        (lambda: Sum()(random_pairs(0, 2), random_pairs(0, 2)), "prepare"),
+        (lambda: Gaussian()(random_pairs(0, 2), random_pairs(0, 2, d=3)), "as many features"),
         (lambda: Gaussian(lengthscale=[1.0, 2.0, 3.0])(random_pairs(0, 2), random_pairs(0, 2)), "3 length scales"),
-        (lambda: Wishart(D=np.eye(3))(random_pairs(0, 2), random_pairs(0, 2)), "3 features"),
+        (lambda: Wishart(D=np.eye(3))(random_pairs(0, 2), random_pairs(0, 2)), "size 2 x 2"),
     ],
 )
 def test_bad_arguments(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_number_that_is_set_stays_and_one_that_is_taken_back_is_open_again():
+    X = torch.from_numpy(random_pairs(0, 50)[0])
+    kernel = Gaussian().set_params(sigma=0.5)
+    kernel.prepare(X)
+    assert float(kernel.sigma.detach()) == pytest.approx(0.5)
+    assert float(kernel.sigma_h.detach()) == pytest.approx(0.5)
+    kernel.set_params(sigma=None)
+    assert kernel.get_params()["sigma"] is None
+    kernel.prepare(X)
+    assert float(kernel.sigma.detach()) != pytest.approx(0.5)
+    wishart = Wishart().set_params(delta=3.0)
+    wishart.prepare(X)
+    assert float(wishart.delta.detach()) == pytest.approx(3.0)
+
+
+def test_parts_of_a_sum_see_points_as_they_divide_them():
+    X = torch.from_numpy(random_pairs(0, 50)[0])
+    several = Sum([Gaussian(lengthscale=100.0), Gaussian()])
+    several.prepare(X)
+    a, _ = several.widths()
+    assert float(a[0].detach()) == pytest.approx(float(a[1].detach()))

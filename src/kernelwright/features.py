@@ -195,6 +195,8 @@ class Nystroem(FeatureMap):
 
     def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
         super().prepare(X, weights)  # the kernel
+        if not self.kernel.definite:
+            self.kernel.requires_grad_(False)  # the flipped features are not differentiated
         if len(self.points) == 0:
             with torch.no_grad():
                 self.points = self._choose(X)

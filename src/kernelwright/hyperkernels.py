@@ -40,14 +40,26 @@ class PointPairs(NamedTuple):
         return (self.left - self.right).square().sum(1)
 
 
+class Number(Positive):
+    """A positive number that may be left open (None): it is then set from the variance of the points."""
+
+    def __init__(self) -> None:
+        super().__init__(1e-100, 1e100, vectors=False)  # points may come in any unit
+
+    def __set__(self, module: nn.Module, value: Any) -> None:
+        super().__set__(module, 1.0 if value is None else value)
+        module.open = {*module.open, self.name} if value is None else module.open - {self.name}  # type: ignore
+
+
 class HyperKernel(Parametrised):
     """A kernel between pairs of points. Subclasses write ``of_scaled``.
 
     ``lengthscale`` is the metric: points are divided by it, all features by one number or each by its own.
     """
 
-    lengthscale = Positive()
+    lengthscale = Positive(1e-100, 1e100)
     log_lengthscale: nn.Parameter
+    open: frozenset[str] = frozenset()  # numbers that have not been given
 
     def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
         """The matrix of hyper-kernel values between pairs that have been divided by the length scales."""
@@ -73,6 +85,11 @@ class HyperKernel(Parametrised):
     def __call__(self, first: Any, second: Any) -> Any:
         """Values between two lists of pairs, each given as ``(X, X')``; NumPy in, NumPy out."""
         pairs = [PointPairs(*(as_matrix(x) for x in pair)) for pair in (first, second)]
+        if len({x.shape[1] for pair in pairs for x in pair}) > 1 or any(len(x) != len(y) for x, y in pairs):
+            shapes = ", ".join(str(tuple(x.shape)) for pair in pairs for x in pair)
+            raise ValueError(
+                f"Pairs (X, X') need two arrays of equal shape, with as many features as the other pairs. Got {shapes}."
+            )
         if any(torch.is_tensor(x) for pair in (first, second) for x in pair):
             return super().__call__(*pairs)
         with torch.no_grad():
@@ -89,7 +106,9 @@ class HyperKernel(Parametrised):
 
     def use_variance(self, variance: float) -> None:
         """Set the numbers that were not given."""
-        raise NotImplementedError
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return super().get_params(deep) | dict.fromkeys(self.open)
 
     def free_metric(self, n_features: int) -> None:
         """Give every feature a length scale of its own, for learning."""
@@ -126,28 +145,26 @@ class Gaussian(HyperKernel):
     array([[0.6065]])
     """
 
-    sigma = Positive(vectors=False)
-    sigma_h = Positive(vectors=False)
+    sigma = Number()
+    sigma_h = Number()
 
     def __init__(
         self, sigma: float | None = None, sigma_h: float | None = None, form: str = "integral", lengthscale: Any = 1.0
     ) -> None:
         super().__init__()
-        if form not in ("integral", "printed"):
-            raise ValueError(f"The 'form' parameter of Gaussian must be 'integral' or 'printed'. Got {form!r} instead.")
-        self.form, self.lengthscale = form, lengthscale
-        self.open = [name for name, value in (("sigma", sigma), ("sigma_h", sigma_h)) if value is None]
-        self.sigma = 1.0 if sigma is None else sigma
-        self.sigma_h = self.sigma if sigma_h is None else sigma_h
+        self.form, self.lengthscale, self.sigma, self.sigma_h = form, lengthscale, sigma, sigma_h
 
     def use_variance(self, variance: float) -> None:
         if "sigma" in self.open:
             self.sigma = variance**0.5
         if "sigma_h" in self.open:
             self.sigma_h = self.sigma
-        self.open = []
 
     def widths(self) -> tuple[Tensor, Tensor]:
+        if self.form not in ("integral", "printed"):
+            raise ValueError(
+                f"The 'form' parameter of Gaussian must be 'integral' or 'printed'. Got {self.form!r} instead."
+            )
         a = self.sigma**2 * (2.0 if self.form == "integral" else 1.0)
         return a[None], (self.sigma**2 + self.sigma_h**2)[None]
 
@@ -155,9 +172,6 @@ class Gaussian(HyperKernel):
         a, c = self.widths()
         lengths = (first.squared_length[:, None] + second.squared_length) / (2 * a)
         return torch.exp(-lengths - squared_euclidean(first.middle, second.middle) / (2 * c))
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return super().get_params(deep) | dict.fromkeys(self.open)
 
 
 class Wishart(HyperKernel):
@@ -186,29 +200,26 @@ class Wishart(HyperKernel):
     array([[0.5714]])
     """
 
-    delta = Positive(vectors=False)
+    delta = Number()
 
     def __init__(self, delta: float | None = None, nu: int = 4, D: Any = None, lengthscale: Any = 1.0) -> None:
         super().__init__()
-        self.nu, self.lengthscale = whole_number(nu, "nu", self), lengthscale
+        self.nu, self.lengthscale, self.delta = nu, lengthscale, delta
         self.D = None if D is None else np.array(D, dtype=np.float64)
-        if self.D is not None and (self.D.ndim != 2 or not np.allclose(self.D, self.D.T)):
-            raise ValueError(
-                f"The 'D' parameter of Wishart must be a symmetric matrix. Got shape {self.D.shape} instead."
-            )
-        self.open = delta is None
-        self.delta = 1.0 if delta is None else delta
 
     def use_variance(self, variance: float) -> None:
-        if self.open:
+        if "delta" in self.open:
             self.delta = variance
-        self.open = False
 
     def _whitened(self, X: Tensor) -> Tensor:
         if self.D is None:
             return X
-        if len(self.D) != X.shape[1]:
-            raise ValueError(f"D is for points with {len(self.D)} features. Got points with {X.shape[1]} instead.")
+        n = X.shape[1]
+        if self.D.shape != (n, n) or not np.allclose(self.D, self.D.T) or np.linalg.eigvalsh(self.D).min() <= 0:
+            raise ValueError(
+                f"The 'D' parameter of Wishart must be a symmetric positive definite matrix of size {n} x {n} for "
+                f"points with {n} features. Got one of shape {self.D.shape}."
+            )
         return triangular_solve(factorise(torch.from_numpy(self.D)), X.detach().T).T
 
     def scaled(self, X: Tensor) -> Tensor:
@@ -216,7 +227,7 @@ class Wishart(HyperKernel):
 
     def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
         """By the determinant of ``I + Z Z^T/delta``; rows of Z: the pairs' lengths over sqrt 2, and their distance."""
-        delta = self.delta
+        delta, nu = self.delta, whole_number(self.nu, "nu", self)
         u, v = (first.left - first.right) / (2 * delta) ** 0.5, (second.left - second.right) / (2 * delta) ** 0.5
         m, n = first.middle / delta**0.5, second.middle / delta**0.5
         uu, vv, tt = 1 + u.square().sum(1)[:, None], 1 + v.square().sum(1), 1 + squared_euclidean(m, n)
@@ -225,10 +236,7 @@ class Wishart(HyperKernel):
         vt = m @ v.T - (v * n).sum(1)
         # The determinant is at least 1; rounding must not say otherwise.
         determinant = uu * (vv * tt - vt**2) - uv * (uv * tt - ut * vt) + ut * (uv * vt - vv * ut)
-        return determinant.clamp(min=1.0) ** (-0.5 * self.nu)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return super().get_params(deep) | ({"delta": None} if self.open else {})
+        return determinant.clamp(min=1.0) ** (-0.5 * nu)
 
 
 class Sum(HyperKernel):
@@ -257,12 +265,7 @@ class Sum(HyperKernel):
 
     def __init__(self, parts: list[HyperKernel] | None = None, lengthscale: Any = 1.0) -> None:
         super().__init__()
-        self.lengthscale = lengthscale
-        if parts is not None and len(parts) == 0:
-            raise ValueError(
-                "The 'parts' parameter of Sum must be a list of at least one hyper-kernel. Got an empty list."
-            )
-        self.parts = parts
+        self.lengthscale, self.parts = lengthscale, parts
 
     @property
     def parts(self) -> list[HyperKernel] | None:
@@ -272,7 +275,16 @@ class Sum(HyperKernel):
 
     @parts.setter
     def parts(self, parts: list[HyperKernel] | None) -> None:
+        if parts is not None and (len(parts) == 0 or not all(isinstance(part, HyperKernel) for part in parts)):
+            raise ValueError(
+                f"The 'parts' parameter of Sum must be a list of at least one hyper-kernel. Got {parts!r}."
+            )
         self._modules["kernels"] = nn.ModuleList(copy.deepcopy(parts or []))
+
+    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+        super().prepare(X, weights)
+        for part in self._ready():
+            part.prepare(self.scaled(X).detach(), weights)
 
     def use_variance(self, variance: float) -> None:
         if self.parts is None:
@@ -280,21 +292,22 @@ class Sum(HyperKernel):
             a = [self.WIDEST * variance / 3.0**s for s in range(self.COUNT)]
             c = 0.75 * a[0]
             self.parts = [Gaussian(sigma=(a_s / 2) ** 0.5, sigma_h=(c - a_s / 2) ** 0.5) for a_s in a]
-            for part in self.parts or []:
-                part.requires_grad_(
-                    False
-                )  # there is a width for every length already; the metric is what can be learned
-        for part in self.parts or []:
-            part.use_variance(variance)
+            for part in self._ready():
+                part.requires_grad_(False)  # there is a width for every length already; the metric can be learned
+
+    def _ready(self) -> list[HyperKernel]:
+        if self.parts is None:
+            raise ValueError("Sum() does not know how wide its parts are before it has seen points: call prepare(X).")
+        return self.parts
 
     def widths(self) -> tuple[Tensor, Tensor] | None:
-        found = [part.widths() if part.log_lengthscale.numel() == 1 else None for part in self.parts or []]
+        found = [part.widths() if part.log_lengthscale.numel() == 1 else None for part in self._ready()]
         if any(w is None for w in found):
             return None
         # A part's own length scale widens it: points are divided by it.
-        scales = [part.lengthscale**2 for part in self.parts or []]
+        scales = [part.lengthscale**2 for part in self._ready()]
         a, c = zip(*[(w[0] * s, w[1] * s) for w, s in zip(found, scales, strict=True) if w is not None], strict=True)
         return torch.cat(a), torch.cat(c)
 
     def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
-        return torch.stack([part.forward(first, second) for part in self.parts or []]).sum(0)
+        return torch.stack([part.forward(first, second) for part in self._ready()]).sum(0)

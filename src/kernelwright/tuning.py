@@ -206,7 +206,7 @@ def _grid(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
 
 # The library's own recipe --------------------------------------------------------------------------------------
 
-COARSE_ROWS, FINE_ROWS = 500, 1000
+COARSE_ROWS, FINE_ROWS = 500, 800
 START_STEPS, COARSE_STEPS, FINE_STEPS = 6, 10, 5
 FINE_ROWS_OF_MANY, FINE_STEPS_OF_MANY = 2000, 10  # a kernel that is to serve many rows is worth more
 # A change of the objective by less cannot alter predictions that matter.

@@ -57,3 +57,15 @@ def test_a_classifier_without_a_kernel_is_refused():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="a classifier with a parameter 'kernel'"):
         LearnedKernelClassifier(classifier=LogisticRegression()).fit(X, y)
+
+
+def test_a_classifier_is_no_learner():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="must learn a kernel"):
+        LearnedKernelClassifier(kw.baselines.BayesianMKL()).fit(X, y)
+
+
+def test_classes_of_one_row():
+    X, y = load_iris(return_X_y=True)
+    rows = [0, 1, 60, 110]
+    assert LearnedKernelClassifier().fit(X[rows], y[rows]).score(X[rows], y[rows]) > 0.7

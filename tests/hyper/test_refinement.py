@@ -7,6 +7,7 @@ import torch
 from kernelwright import HyperKernelRidge
 from kernelwright.hyper import refinement
 from kernelwright.hyper.refinement import smooth_residual
+from kernelwright.kernels import Gaussian
 
 
 def residual(m=12, seed=0):
@@ -14,6 +15,10 @@ def residual(m=12, seed=0):
     X = random.normal(size=(m, 2))
     A = np.sin(3 * X[:, :1]) @ np.cos(2 * X[:, 1:]).T
     return torch.from_numpy(X), torch.from_numpy(A + A.T)
+
+
+def generator():
+    return torch.Generator().manual_seed(0)
 
 
 def product_ridge(K_new, K, R, noise):
@@ -27,7 +32,7 @@ def test_smoother_equals_product_ridge_written_out(monkeypatch):
     monkeypatch.setattr(refinement, "WIDTHS", (0.8,))
     monkeypatch.setattr(refinement, "NOISES", (0.05,))
     X, R = residual()
-    smoother, _ = smooth_residual(X, R, torch.arange(12) % 3, 1.0)
+    smoother, _ = smooth_residual(X, R, torch.ones_like(R), 1.0, generator())
     new = torch.from_numpy(np.random.default_rng(1).normal(size=(5, 2)))
 
     def gaussian(A, B):
@@ -42,11 +47,10 @@ def test_smoother_equals_product_ridge_written_out(monkeypatch):
 
 
 def test_left_out_error_equals_a_refit(monkeypatch):
-    monkeypatch.setattr(refinement, "WIDTHS", (0.8,))
     monkeypatch.setattr(refinement, "NOISES", (0.05,))
     X, R = residual()
     folds = torch.arange(12) % 3
-    _, share = smooth_residual(X, R, folds, 1.0)
+    (share,) = refinement._left_out_errors(Gaussian(0.8), X, R, torch.ones_like(R), folds)
     left, total = 0.0, 0.0
     for fold in range(3):
         inside = folds != fold
@@ -56,6 +60,22 @@ def test_left_out_error_equals_a_refit(monkeypatch):
         left += ((P - R.numpy())[judged] ** 2).sum()
         total += (R.numpy()[judged] ** 2).sum()
     assert share == pytest.approx(left / total, rel=1e-6)
+
+
+def test_filling_in_leads_to_the_regression_on_known_pairs_only(monkeypatch):
+    monkeypatch.setattr(refinement, "WIDTHS", (0.8,))
+    monkeypatch.setattr(refinement, "NOISES", (0.5,))
+    monkeypatch.setattr(refinement, "FILLINGS", 3000)
+    X, R = residual()
+    hidden = np.triu(np.random.default_rng(2).random((12, 12)) < 0.3)
+    known = ~(hidden | hidden.T)
+    smoother, _ = smooth_residual(X, R, torch.from_numpy(known).double(), 1.0, generator())
+    K = np.exp(-((X[:, None] - X) ** 2).sum(-1).numpy() / (2 * 0.8**2))
+    pairs = np.flatnonzero(known)
+    KK = np.kron(K, K)
+    beta = np.linalg.solve(KK[np.ix_(pairs, pairs)] + 0.5 * np.eye(len(pairs)), R.numpy().ravel()[pairs])
+    expected = (KK[:, pairs] @ beta).reshape(12, 12)
+    assert np.allclose(smoother(X).numpy(), expected, atol=1e-4)
 
 
 def test_what_lengths_and_midpoints_do_not_show_is_refined():

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import generator, merge_duplicates, one_hot
+from kernelwright.arrays import generator, merge_duplicates, one_hot, seed_of
 from kernelwright.calibration import fit_map, fit_shifted_power
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.entropy import clip_entropy, embedding_entropy
@@ -87,7 +87,7 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         How hyperparameters are chosen: "rademacher" (the bound, Eq. 12), "held-out" (Eq. 13), "leave-one-out",
         "folds" (five), "empirical-risk", "cross-validation" (a grid), "median" (length scales at the median
         distance), ``None`` (as given) or "auto": leave-one-out with a small complexity term, first with equal length
-        scales and then with one for each feature, on at most 1000 rows.
+        scales and then with one for each feature, on at most 800 rows.
     complexity_weight : float or str, default="auto"
         tau, the weight of the complexity against the mean loss: a number, "4e" (as printed in Eq. 12; collapses on
         most data, with a warning), "4e/n" (as in the published results), "4e/sqrt(n)", "1/n" or "auto".
@@ -323,7 +323,15 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
     def _start_kernel(self) -> Kernel:
         if self.features is None:
             kernel = super()._start_kernel()
-            return FeatureKernel(Nystroem(kernel, self.n_landmarks or FLIPPED_LANDMARKS)) if self._explicit else kernel
+            if not self._explicit:
+                return kernel
+            if self.solver not in ("auto", "nystroem"):
+                raise ValueError(
+                    f"A kernel that may be indefinite is used through landmarks: solver='nystroem' or 'auto'. "
+                    f"Got {self.solver!r} instead."
+                )
+            landmarks, seed = self.n_landmarks or FLIPPED_LANDMARKS, seed_of(self.random_state)
+            return FeatureKernel(Nystroem(kernel, landmarks, seed=seed))
         if self.kernel is not None:
             raise ValueError("Pass either a kernel or features, not both: features have a kernel of their own.")
         return FeatureKernel(copy.deepcopy(self.features))

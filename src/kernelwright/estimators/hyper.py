@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -12,9 +13,11 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from kernelwright.arrays import check_memory
 from kernelwright.distances import euclidean, median_distance
+from kernelwright.errors import NumericalError
 from kernelwright.estimators.pairs import EXACT_UP_TO, SHARED_CONSTRAINTS, PairRegression, folds_of, power_of_m
-from kernelwright.hyper.bases import Basis, MidpointBasis, PairBasis
+from kernelwright.hyper.bases import Basis, MidpointBasis
 from kernelwright.hyper.learned import LearnedKernel
 from kernelwright.hyper.pairs import LabelTarget, MatrixTarget, Pairs, Target
 from kernelwright.hyper.refinement import PairSmoother, smooth_residual
@@ -37,6 +40,7 @@ from kernelwright.hyper.regression import (
     whitening,
 )
 from kernelwright.hyperkernels import HyperKernel
+from kernelwright.kernels.vector import spread_rows
 
 __all__ = ["HyperKernelRidge", "HyperKernelSVR"]
 
@@ -63,7 +67,8 @@ class HyperKernelRidge(PairRegression):
         "auto" is chosen by leaving out points. A number is lambda of Eq. (4). "m^-0.5" is the theory's kind of
         schedule, with any exponent, in the number m of points.
     bias : bool, default=True
-        Add a constant, which log-like similarities need.
+        Take the mean off the targets and add a constant, which log-like similarities need. Far from all points the
+        kernel returns to it; it is kept near the mean.
     nonnegative : bool, default=False
         Allow no negative weights: ``kernel_`` is then positive definite by construction, and a poor fit to what is not.
     bound : float, "auto" or None, default=None
@@ -180,65 +185,90 @@ class HyperKernelRidge(PairRegression):
         if found.errors is not None:
             self.ridges_, self.errors_ = np.array(RIDGES), np.sqrt(found.errors)
 
+    def _is_centred(self) -> bool:
+        return self.bias and not self.nonnegative  # a negative constant would not be positive definite
+
     def _refinement(
         self, kernel: LearnedKernel, X: Tensor, goal: Target, random: torch.Generator
     ) -> PairSmoother | None:
-        wanted = self.refine is True or (self.refine == "auto" and self.solver == "auto" and not self.nonnegative)
-        if not wanted or not isinstance(goal, MatrixTarget) or not REFINED[0] <= len(X) <= REFINED[1]:
+        possible = isinstance(goal, MatrixTarget) and REFINED[0] <= len(X) <= REFINED[1] and not self.nonnegative
+        if self.refine is True and not possible:
+            raise ValueError(
+                f"refine=True is for matrices of {REFINED[0]} to {REFINED[1]} points, without nonnegative=True. "
+                "Use 'auto' or False."
+            )
+        if not possible or not (self.refine is True or (self.refine == "auto" and self.solver == "auto")):
             return None
-        residual = goal.values - kernel.matrix(X)
-        known = ~residual.isnan()
+        assert isinstance(goal, MatrixTarget)
+        residual, known = goal.values - kernel.matrix(X), ~goal.values.isnan()
         if residual[known].square().mean() < REFINED_FROM**2 * goal.values[known].var():
             return None  # it fits already; a smoother would keep all the points for nothing
-        smoother, remaining = smooth_residual(X, residual, folds_of(len(X), random), median_distance(euclidean(X)))
-        return smoother if remaining < REFINED_TO else None
-
-    def _sums_in_linear_time(self, goal: Target) -> bool:
-        return self.solver_ == "midpoint" and isinstance(goal, LabelTarget) and goal.point_weights is None
+        trust = known.double() if goal.weights is None else torch.where(known, goal.weights / goal.weights.max(), 0.0)
+        spread = median_distance(euclidean(X[spread_rows(len(X))]))
+        smoother, remaining = smooth_residual(X, residual.nan_to_num(0.0), trust, spread, random)
+        return smoother if self.refine is True or remaining < REFINED_TO else None
 
     def _coefficients(
-        self, basis: Basis, X: Tensor, goal: Target, pairs: Pairs, random: torch.Generator
+        self, basis: Basis, X: Tensor, pairs: Pairs, random: torch.Generator, scale: float
     ) -> Coefficients:
-        if isinstance(basis, PairBasis) and self.solver_ == "exact" and not self.nonnegative:
-            return self._exact(basis, X, pairs, random)
-        G = basis.gram()
-        moments, splits = self._moments(basis, X, goal, pairs, random)
-        if self.nonnegative:
-            return self._chosen(splits, lambda M: _Nonnegative(M, G, self.bias), moments, len(X))
-        T = whitening(G)
-        return self._chosen(splits, lambda M: PrimalPath(M, T, bias=self.bias), moments, len(X))
-
-    def _exact(self, basis: PairBasis, X: Tensor, pairs: Pairs, random: torch.Generator) -> Coefficients:
-        K, errors = basis.gram(), None
-        if self.ridge == "auto":
-            errors = leave_points_out_dual(K, pairs, folds_of(len(X), random), bias=self.bias)
-        ridge = power_of_m(self.ridge, len(X), "ridge") if errors is None else largest_good(RIDGES, errors)
-        return replace(exact_ridge(K, pairs, ridge, bias=self.bias), ridge=ridge, errors=errors)
-
-    def _chosen(
-        self, splits: list[tuple[Tensor, Tensor]], solve: Callable[[Tensor], Path], moments: Tensor, n_points: int
-    ) -> Coefficients:
-        errors = leave_points_out(splits, solve) if self.ridge == "auto" else None
-        ridge = power_of_m(self.ridge, n_points, "ridge") if errors is None else largest_good(RIDGES, errors)
-        return replace(solve(moments).at(ridge), ridge=ridge, errors=errors)
-
-    def _moments(
-        self, basis: Basis, X: Tensor, goal: Target, pairs: Pairs, random: torch.Generator
-    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """Sums over all pairs, and over those without and with the points of each fold."""
         folds = folds_of(len(X), random) if self.ridge == "auto" else torch.zeros(len(X), dtype=torch.int64)
-        if len(pairs):
-            moments = fold_moments(basis, X, pairs, folds)
-            return torch.stack(list(moments.values())).sum(0), point_splits(moments)
+        G = basis.gram()
+        if self.solver_ == "exact" and not self.nonnegative:
+            errors = leave_points_out_dual(G, pairs, folds, bias=self.bias) if self.ridge == "auto" else None
+            ridge = self._chosen(errors, len(X))
+            return replace(exact_ridge(G, pairs, ridge, bias=self.bias), ridge=ridge, errors=errors)
+        solve: Callable[[Tensor], Path] = partial(PrimalPath, T=whitening(G), bias=self.bias)
+        if self.nonnegative:
+            solve = partial(_Nonnegative, G=G, bias=self.bias)
+        moments = fold_moments(basis, X, pairs, folds)
+        everything = torch.stack(list(moments.values())).sum(0)
+        return self._solved(everything, lambda: point_splits(moments), solve, len(X))
+
+    def _without_pairs(
+        self, hyper: HyperKernel, X: Tensor, goal: Target, seed: int, random: torch.Generator
+    ) -> tuple[Basis, Coefficients] | None:
+        """In O(m q^2 r), with wide falloffs and labels; where these are not of low rank, pairs have to be listed."""
+        many = self.n_pairs == "all" and len(X) * (len(X) + 1) // 2 > self.USUAL_PAIRS and not self.nonnegative
+        if (
+            not many
+            or self.solver_ != "midpoint"
+            or not isinstance(goal, LabelTarget)
+            or goal.point_weights is not None
+        ):
+            return None
+        basis = self._basis("midpoint", hyper, X, None, seed, self.n_landmarks)
         assert isinstance(basis, MidpointBasis)
-        assert isinstance(goal, LabelTarget)
 
         def sums(rows: Tensor) -> Tensor:
             return all_pair_moments(basis, X[rows], *goal.subset(rows).low_rank())
 
-        everything = sums(torch.arange(len(X)))
-        fitted = [sums((folds != fold).nonzero()[:, 0]) for fold in folds.unique()] if self.ridge == "auto" else []
-        return everything, [(part, everything - part) for part in fitted]
+        try:
+            everything = sums(torch.arange(len(X)))
+        except NumericalError:
+            return None
+        folds = folds_of(len(X), random)
+
+        def splits() -> list[tuple[Tensor, Tensor]]:
+            fitted = [sums((folds != fold).nonzero()[:, 0]) for fold in folds.unique()]
+            return [(part, everything - part) for part in fitted]
+
+        return basis, self._solved(
+            everything, splits, partial(PrimalPath, T=whitening(basis.gram()), bias=self.bias), len(X)
+        )
+
+    def _solved(
+        self,
+        moments: Tensor,
+        splits: Callable[[], list[tuple[Tensor, Tensor]]],
+        solve: Callable[[Tensor], Path],
+        n_points: int,
+    ) -> Coefficients:
+        errors = leave_points_out(splits(), solve) if self.ridge == "auto" else None
+        ridge = self._chosen(errors, n_points)
+        return replace(solve(moments).at(ridge), ridge=ridge, errors=errors)
+
+    def _chosen(self, errors: np.ndarray | None, n_points: int) -> float:
+        return power_of_m(self.ridge, n_points, "ridge") if errors is None else largest_good(RIDGES, errors)
 
 
 class _Nonnegative:
@@ -264,8 +294,9 @@ class HyperKernelSVR(PairRegression):
     hyperkernel : HyperKernel or None, default=None
     C : float or "auto", default="auto"
         Weight of the errors; "auto" is chosen by leaving out points.
-    epsilon : float or str, default=0.1
-        Errors up to it are free; "m^-1" is a schedule in the number of points.
+    epsilon : float or str, default="auto"
+        Errors up to it are free: "auto" is a tenth of the similarities' standard deviation (0.1 with labels), "m^-1" a
+        schedule in the number of points.
     bound, solver, n_landmarks, landmarks, n_pairs, n_partitions, n_jobs, coding, class_weight, learn, max_iter,
     random_state
         As of :class:`HyperKernelRidge`; "auto" is exact to 60 points. ``n_pairs`` is 20,000 if it is not given.
@@ -298,7 +329,7 @@ class HyperKernelSVR(PairRegression):
         hyperkernel: HyperKernel | None = None,
         *,
         C: float | str = "auto",
-        epsilon: float | str = 0.1,
+        epsilon: float | str = "auto",
         bound: float | str | None = None,
         solver: str = "auto",
         n_landmarks: int | None = None,
@@ -337,18 +368,24 @@ class HyperKernelSVR(PairRegression):
         self.C_ = found.ridge
 
     def _coefficients(
-        self, basis: Basis, X: Tensor, goal: Target, pairs: Pairs, random: torch.Generator
+        self, basis: Basis, X: Tensor, pairs: Pairs, random: torch.Generator, scale: float
     ) -> Coefficients:
-        # One pair and its mirror are two errors; a sample's weights are made relative, or C would mean something else.
-        pairs = replace(pairs, weights=pairs.weights / pairs.weights.mean() * min(2.0, float(pairs.weights.mean())))
-        epsilon = power_of_m(self.epsilon, len(X), "epsilon")
+        # Targets are in units of `scale`, and so are errors; the penalty goes with the square of that.
+        epsilon = 0.1 if self.epsilon == "auto" else power_of_m(self.epsilon, len(X), "epsilon") / scale
         solve: Callable[..., Coefficients] = support_vector if self.solver_ == "exact" else support_vector_primal
         G = basis.gram()
         T = whitening(G) if self.solver_ != "exact" else G
+        check_memory(
+            3 * 8.0 * len(pairs) * T.shape[1],
+            f"The features of {len(pairs)} pairs ({T.shape[1]} each)",
+            "Learn from fewer pairs (n_pairs) or with fewer landmarks (n_landmarks).",
+        )
         features = G if self.solver_ == "exact" else pair_values(basis, X)(pairs) @ T
-        C = self._best_cost(features, solve, X, pairs, epsilon, random) if self.C == "auto" else float(self.C)
+        unit = scale if self.solver_ == "exact" else 1.0  # of C: errors count as they are, or squared
+        C = self._best_cost(features, solve, X, pairs, epsilon, random) if self.C == "auto" else float(self.C) / unit
         found = solve(features, pairs, C=C, epsilon=epsilon)
-        return replace(found, weights=found.weights if self.solver_ == "exact" else T @ found.weights, ridge=C)
+        weights = found.weights if self.solver_ == "exact" else T @ found.weights
+        return replace(found, weights=weights, ridge=C * unit)
 
     def _best_cost(
         self, features: Tensor, solve: Any, X: Tensor, pairs: Pairs, epsilon: float, random: torch.Generator
@@ -358,6 +395,8 @@ class HyperKernelSVR(PairRegression):
         out[torch.randperm(len(X), generator=random)[: max(1, len(X) // 3)]] = True
         judged = out[pairs.first] | out[pairs.second]
         fit, judge = (~judged).nonzero()[:, 0], judged.nonzero()[:, 0]
+        if len(fit) == 0 or len(judge) == 0:
+            return 1.0  # too few pairs are known to tell
         some = pairs.subset(judge)
 
         def error(C: float) -> float:

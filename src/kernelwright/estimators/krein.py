@@ -216,7 +216,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         """Keep what prediction needs, and return the support vectors."""
         corrected = correct(kernel.matrix(points), self.correction)
         self.C_ = _best_cost(corrected.matrix, labels, weights) if self.C == "auto" else float(self.C)
-        machine = SVC(C=self.C_, kernel="precomputed", tol=self.tol)
+        machine = SVC(C=self.C_, kernel="precomputed", tol=self.tol, random_state=0)
         machine.fit(corrected.matrix.numpy(), labels, sample_weight=weights)
         alpha = pair_coefficients(machine, labels)
         folded = corrected.transform(torch.from_numpy(alpha)).numpy()
@@ -259,8 +259,12 @@ def _best_cost(K: Tensor, labels: np.ndarray, weights: np.ndarray) -> float:
     """The cost of the best accuracy in up to five folds; the smallest of equal ones, in units of 1/spread."""
     spread = float(K.diagonal().mean() - K.mean())  # mean squared distance from the mean, in the feature space
     unit = 1.0 / spread if spread > 0 else 1.0
+    if np.bincount(labels).min() < 2:
+        return unit  # a class that cannot be left out
     folds = StratifiedKFold(int(np.clip(np.bincount(labels).min(), 2, 5)), shuffle=True, random_state=0)
-    search = GridSearchCV(SVC(kernel="precomputed"), {"C": [unit * factor for factor in COST_FACTORS]}, cv=folds)
+    search = GridSearchCV(
+        SVC(kernel="precomputed", random_state=0), {"C": [unit * factor for factor in COST_FACTORS]}, cv=folds
+    )
     return float(search.fit(K.numpy(), labels, sample_weight=weights).best_params_["C"])
 
 

@@ -82,6 +82,11 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
         self.scaler_ = None if self.scale is None else make_scaler(self.scale).fit(X)
         points = self._scaled(X)
         self.learner_ = HyperKernelRidge(random_state=0) if self.learner is None else clone(self.learner)
+        if hasattr(self.learner_, "predict_proba") or hasattr(self.learner_, "decision_function"):
+            raise ValueError(
+                "The 'learner' parameter of LearnedKernelClassifier must learn a kernel (fit gives kernel_), such as "
+                f"HyperKernelRidge or AlignmentKernel. Got the classifier {type(self.learner_).__name__} instead."
+            )
         self.kernel_ = self.learner_.fit(points, y).kernel_
         self.classifier_ = self._start_classifier(len(points)).set_params(kernel=self.kernel_).fit(points, y)
         return self
@@ -115,6 +120,12 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
         """Decision values of the second stage."""
         new = self._new(X)
         return self.classifier_.decision_function(new)
+
+    @_classifier_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of probabilities, if the second stage has them."""
+        new = self._new(X)
+        return self.classifier_.predict_log_proba(new)
 
     @_classifier_has("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -96,9 +97,17 @@ class PairRegression(BaseEstimator):
             Weights of pairs (with a matrix), or of points: a pair then has the product.
         """
         self._validate_params()
+        for name in ("classes_", "ridges_", "errors_"):  # of another fit
+            self.__dict__.pop(name, None)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
-        X, goal, weights = self._target(X, y, sample_weight)
+        X, given, weights = self._target(X, y, sample_weight)
         points = as_matrix(X)
+        if len(points) < 3 * self.n_partitions:
+            raise ValueError(
+                f"{self.n_partitions} parts of {len(points)} distinct points are too small: a part needs at least 3."
+            )
+        centre, scale = (given.mean() if self._is_centred() else 0.0), given.spread()
+        goal = given.normalised(centre, scale)
         random = generator(self.random_state)
         hyper = Sum() if self.hyperkernel is None else copy.deepcopy(self.hyperkernel)
         hyper.prepare(points, weights)
@@ -110,13 +119,19 @@ class PairRegression(BaseEstimator):
             hyper.requires_grad_(False)
             parts = random_parts(len(points), self.n_partitions, random)
             seed = int(torch.randint(2**31 - 1, (), generator=random))
-            solve = partial(self._solve_part, hyper, points, goal, seed)
+            solve = partial(self._solve_part, hyper, points, goal, seed, scale)
             basis, found = average_of_parts(solve, parts, self.n_jobs)
-            refinement = self._refinement(LearnedKernel(basis, found.weights, found.bias), points, goal, random)
-        self.kernel_ = LearnedKernel(basis, found.weights, found.bias, self._bound(goal), refinement)
+            kernel = LearnedKernel(basis, scale * found.weights, centre + scale * found.bias)
+            kernel.refinement = self._refinement(kernel, points, given, random)
+        kernel.bound = self._bound(given)
+        self.kernel_ = kernel
         self._report(found)
         self.n_iter_ = max(len(self.history_), 1)
         return self
+
+    def _is_centred(self) -> bool:
+        """Whether the mean of the targets is taken off before, and put back as a constant."""
+        return True
 
     def _report(self, found: Coefficients) -> None:
         """Attributes of the regression itself."""
@@ -127,6 +142,18 @@ class PairRegression(BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         Z = X if Z is None else validate_data(self, Z, dtype=np.float64, reset=False)
         return self.kernel_(X, Z)
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of the variance of similarities (or of the ideal kernel of labels) that ``k*(X, X)`` explains."""
+        y = np.asarray(y)
+        target = y if y.ndim == 2 and y.shape[1] != 1 else np.where(y.reshape(-1, 1) == y.ravel(), *self._coding())
+        known = ~np.isnan(target)
+        gap = (self.predict(X) - target)[known]
+        return float(1.0 - np.mean(gap**2) / np.var(target[known]))
+
+    def _coding(self) -> tuple[float, float]:
+        """Targets of labels, within a class and between classes."""
+        return (1.0, -1.0) if self.coding == "signed" else (1.0, 0.0)
 
     def _refinement(
         self, kernel: LearnedKernel, X: Tensor, goal: Target, random: torch.Generator
@@ -142,6 +169,8 @@ class PairRegression(BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed: m labels, or an m x m matrix of similarities."
             )
+        if issparse(y) or isinstance(y, np.ma.MaskedArray):
+            raise ValueError("A matrix of similarities must be a plain array, with NaN where nothing is known.")
         y = np.asarray(y)
         if y.ndim == 2 and y.shape[1] != 1:
             return X, _matrix_target(y, sample_weight, len(X)), None
@@ -158,7 +187,8 @@ class PairRegression(BaseEstimator):
             )
         X, labels, weights, _ = merge_duplicates(X[kept], labels, weights[kept])
         w = None if bool((weights == 1.0).all()) else torch.from_numpy(weights)
-        return X, LabelTarget(torch.from_numpy(labels), -1.0 if self.coding == "signed" else 0.0, w), w
+        same, other = self._coding()
+        return X, LabelTarget(torch.from_numpy(labels), other, same, w), w
 
     def _bound(self, goal: Target) -> float | None:
         if self.bound != "auto":
@@ -169,19 +199,22 @@ class PairRegression(BaseEstimator):
         """All pairs, or a sample if there are more than are needed."""
         n_all = len(goal) * (len(goal) + 1) // 2
         wanted = self.USUAL_PAIRS if self.n_pairs is None else n_all if self.n_pairs == "all" else int(self.n_pairs)
-        if n_all > self.USUAL_PAIRS and self.n_pairs == "all" and self._sums_in_linear_time(goal):
-            return unique_pairs(goal.subset(torch.arange(0)))  # no pair is visited
         if self.solver_ == "exact":
-            _check_exact(len(goal), n_all)
-        elif n_all <= wanted:
-            _check_pairs(n_all)
-        if self.solver_ == "exact" or n_all <= wanted:
-            return unique_pairs(goal)
-        return sample_pairs(goal, X, wanted, generator=random)
-
-    def _sums_in_linear_time(self, goal: Target) -> bool:
-        """Whether sums over all pairs can be had without visiting them."""
-        return False
+            check_memory(
+                3 * 8.0 * n_all**2,
+                f"The exact solution for {len(goal)} points ({n_all} pairs)",
+                "Use solver='midpoint' (Gaussian hyper-kernels), 'nystroem', or n_partitions.",
+            )
+        check_memory(
+            12 * 8.0 * min(n_all, wanted),
+            f"A list of {min(n_all, wanted)} pairs",
+            "Learn from fewer of them: n_pairs=100_000, say; None chooses a number.",
+        )
+        whole = self.solver_ == "exact" or n_all <= wanted
+        pairs = unique_pairs(goal) if whole else sample_pairs(goal, X, wanted, generator=random)
+        if len(pairs) == 0:
+            raise ValueError("A part of the points has no pair of known similarity: use fewer parts (n_partitions).")
+        return pairs
 
     # the functions it is made of -----------------------------------------------------------------------
 
@@ -194,19 +227,23 @@ class PairRegression(BaseEstimator):
             return "midpoint"
         return "exact" if n_points <= EXACT_UP_TO else "nystroem"
 
-    def _basis(self, hyper: HyperKernel, X: Tensor, pairs: Pairs, seed: int, size: int | None = None) -> Basis:
-        if self.solver_ == "exact":
+    def _basis(
+        self, solver: str, hyper: HyperKernel, X: Tensor, pairs: Pairs | None, seed: int, size: int | None
+    ) -> Basis:
+        if solver == "exact" and pairs is not None:
             return PairBasis(hyper, PointPairs(X[pairs.first], X[pairs.second]))
-        if self.solver_ == "midpoint":
-            return MidpointBasis(hyper, self._choose(X, size or self.n_landmarks or CENTRES, seed))
-        landmarks = self._choose(X, size or self.n_landmarks or LANDMARKS, seed)
-        first, second = torch.triu_indices(len(landmarks), len(landmarks))
+        if solver == "midpoint":
+            basis: Basis = MidpointBasis(hyper, self._choose(X, size or CENTRES, seed))
+        else:
+            landmarks = self._choose(X, size or LANDMARKS, seed)
+            first, second = torch.triu_indices(len(landmarks), len(landmarks))
+            basis = PairBasis(hyper, PointPairs(landmarks[first], landmarks[second]))
         check_memory(
-            16 * 8.0 * len(first) ** 2,
-            f"A Nystroem solution with {len(landmarks)} landmarks ({len(first)} pairs)",
+            16 * 8.0 * len(basis) ** 2,  # sums over the pairs of each two folds, and some
+            f"A solution with {len(basis)} functions of pairs",
             "Use fewer landmarks (n_landmarks).",
         )
-        return PairBasis(hyper, PointPairs(landmarks[first], landmarks[second]))
+        return basis
 
     def _choose(self, X: Tensor, size: int, seed: int) -> Tensor:
         """Landmarks among the points, or centres of them."""
@@ -221,34 +258,43 @@ class PairRegression(BaseEstimator):
         small = n_all <= LEARNING_PAIRS
         pairs = unique_pairs(target) if small else sample_pairs(target, points, LEARNING_PAIRS, generator=random)
         seed = int(torch.randint(2**31 - 1, (), generator=random))
-        learner = copy.copy(self)
-        learner.solver_ = "midpoint" if hyper.widths() is not None else "nystroem"
-        basis = learner._basis(hyper, points, pairs, seed, LEARNING_CENTRES)
+        solver = "midpoint" if hyper.widths() is not None else "nystroem"
+        basis = self._basis(solver, hyper, points, pairs, seed, LEARNING_CENTRES)
         split, folds = split_points(points, pairs, random), folds_of(len(points), random)
-        for _ in range(LEARNING_ROUNDS):
+        rounds = min(LEARNING_ROUNDS, self.max_iter)
+        for _ in range(rounds):
             with torch.no_grad():
                 solve = partial(PrimalPath, T=whitening(basis.gram()), bias=True)
                 splits = point_splits(fold_moments(basis, points, pairs, folds))
                 ridge = largest_good(RIDGES, leave_points_out(splits, solve))
             # Where the first numbers fit nothing, any ridge does, and a large one would hide what others could fit.
             objective = HeldOutPoints(basis, min(ridge, LEARNING_RIDGE))
-            steps = LBFGS(-(-self.max_iter // LEARNING_ROUNDS))
+            steps = LBFGS(self.max_iter // rounds)
             self.history_ += train(objective, hyper, split, optimizer=steps).history  # type: ignore[arg-type]
 
     def _solve_part(
-        self, hyper: HyperKernel, X: Tensor, goal: Target, seed: int, rows: Tensor
+        self, hyper: HyperKernel, X: Tensor, goal: Target, seed: int, scale: float, rows: Tensor
     ) -> tuple[Basis, Coefficients]:
         """The regression on some of the points."""
         random = torch.Generator().manual_seed(seed + int(rows[0]))
         X, goal = X[rows], goal if len(rows) == len(X) else goal.subset(rows)
+        if (found := self._without_pairs(hyper, X, goal, seed, random)) is not None:
+            return found
         pairs = self._pairs(goal, X, random)
         with torch.no_grad():
-            basis = self._basis(hyper, X, pairs, seed)
-            return basis, self._coefficients(basis, X, goal, pairs, random)
+            basis = self._basis(self.solver_, hyper, X, pairs, seed, self.n_landmarks)
+            return basis, self._coefficients(basis, X, pairs, random, scale)
+
+    def _without_pairs(
+        self, hyper: HyperKernel, X: Tensor, goal: Target, seed: int, random: torch.Generator
+    ) -> tuple[Basis, Coefficients] | None:
+        """The regression on all pairs without visiting them, where that can be."""
+        return None
 
     def _coefficients(
-        self, basis: Basis, X: Tensor, goal: Target, pairs: Pairs, random: torch.Generator
+        self, basis: Basis, X: Tensor, pairs: Pairs, random: torch.Generator, scale: float
     ) -> Coefficients:
+        """Weights for targets that have been divided by ``scale``."""
         raise NotImplementedError
 
 
@@ -261,10 +307,10 @@ def power_of_m(value: float | str, n_points: int, name: str) -> float:
     """A number as it is given, or "m^-0.5" and the like for m points."""
     if not isinstance(value, str):
         return float(value)
-    found = re.fullmatch(r"m\^(-?\d+(\.\d+)?)", value.replace(" ", ""))
+    found = re.fullmatch(r"m\^(-?\d*\.?\d+)", value.replace(" ", ""))
     if found is None:
         raise ValueError(
-            f"The {name!r} parameter must be a positive number, 'auto' or a power of the number of points such as "
+            f"The {name!r} parameter must be a positive number, or a power of the number of points such as "
             f"'m^-0.5'. Got {value!r} instead."
         )
     return float(n_points) ** float(found[1])
@@ -278,9 +324,11 @@ def _matrix_target(matrix: np.ndarray, sample_weight: Any, n_points: int) -> Mat
             f"sample_weight must have shape ({n_points},), a weight for each point, or ({n_points}, {n_points}), "
             f"one for each pair. Got shape {weights.shape} instead."
         )
-    target = MatrixTarget.checked(
-        matrix, np.outer(weights, weights) if weights is not None and weights.ndim == 1 else weights, n_points
-    )
+    if weights is not None and weights.ndim == 1:
+        if (weights < 0).any():
+            raise ValueError("Weights of points must not be negative.")
+        weights = np.outer(weights, weights)
+    target = MatrixTarget.checked(matrix, weights, n_points)
     known = target.values[~target.values.isnan()]
     if float(known.max() - known.min()) <= 1e-12 * max(float(known.abs().max()), 1e-300):
         raise ValueError(
@@ -288,19 +336,3 @@ def _matrix_target(matrix: np.ndarray, sample_weight: Any, n_points: int) -> Mat
             "points. Pass similarities that differ, or labels of at least 2 classes."
         )
     return target
-
-
-def _check_exact(n_points: int, n_pairs: int) -> None:
-    check_memory(
-        3 * 8.0 * n_pairs**2,
-        f"The exact solution for {n_points} points ({n_pairs} pairs)",
-        "Use solver='midpoint' (Gaussian hyper-kernels), 'nystroem', or n_partitions.",
-    )
-
-
-def _check_pairs(n_pairs: int) -> None:
-    check_memory(
-        6 * 8.0 * n_pairs,
-        f"A list of {n_pairs} pairs",
-        "Learn from a sample of them: n_pairs=100_000, say; None chooses a number.",
-    )

@@ -53,13 +53,12 @@ class PairBasis:
         return self.hyperkernel.forward(self.pairs, self.pairs)
 
     def combine(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """By blocks of rows of X: a hyper-kernel value for every pair and every function."""
-        n_rows = max(1, BLOCK_ENTRIES // (len(Z) * len(self)))
-        return torch.cat([self._rows(w, block, Z) for block in X.split(n_rows)])
-
-    def _rows(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        left, right = X.repeat_interleave(len(Z), 0), Z.repeat(len(X), 1)
-        return (self.at(PointPairs(left, right)) @ w).reshape(len(X), len(Z))
+        """By blocks of pairs: a hyper-kernel value for every pair and every function."""
+        values = [
+            self.at(PointPairs(X[codes // len(Z)], Z[codes % len(Z)])) @ w
+            for codes in torch.arange(len(X) * len(Z)).split(max(1, BLOCK_ENTRIES // max(len(self), 1)))
+        ]
+        return torch.cat(values).reshape(len(X), len(Z)) if values else X.new_zeros(len(X), len(Z))
 
     def as_midpoints(self, w: Tensor) -> tuple[MidpointBasis, Tensor] | None:
         """The same kernel in the midpoint form, where the hyper-kernel is made of Gaussians.
@@ -131,6 +130,8 @@ class MidpointBasis:
 
     def combine(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
         """By blocks of rows that stay in the cache: one matrix product, and falloffs in place of the distances."""
+        if len(self) == 0:
+            return X.new_zeros(len(X), len(Z))
         a, c = self.widths()
         left, right = self.bumps(X), self.bumps(Z).transpose(1, 2).contiguous()
         w, rates = w.reshape(len(a), 1, -1), 1 / a - 1 / (4 * c)

@@ -64,19 +64,17 @@ class HeldOutPoints:
         return Evaluation(value, value, 0.0, gradients)
 
     def _at(self, X: Tensor, pairs: Pairs) -> Tensor:
-        values = self.basis.at(PointPairs(X[pairs.first], X[pairs.second]))
-        return torch.cat([values, torch.ones(len(pairs), 1, dtype=torch.float64)], 1)
+        return self.basis.at(PointPairs(X[pairs.first], X[pairs.second]))
 
 
 def _adjoint(
     Phi: Tensor, Phi_out: Tensor, G: Tensor, data: PairSplit, ridge: float
 ) -> tuple[float, Tensor, Tensor, Tensor]:
-    """The value, and its derivatives in Phi, Phi' and G; the last column of Phi is the constant, hardly penalised."""
+    """The value, and its derivatives in Phi, Phi' and G."""
     weights, weights_out = data.fit.weights[:, None], data.judge.weights[:, None]
     y, y_out = data.fit.targets[:, None], data.judge.targets[:, None]
     noise = ridge * float(weights.sum())
-    penalty = torch.block_diag(G, torch.full((1, 1), 1e-8, dtype=torch.float64))
-    S = Phi.T @ (weights * Phi) + noise * penalty
+    S = Phi.T @ (weights * Phi) + noise * G
     factor = factorise(S, 1e-12 * float(S.diagonal().mean()))
     w = factor.solve(Phi.T @ (weights * y))
     size = float((weights_out * y_out**2).sum())
@@ -84,4 +82,4 @@ def _adjoint(
     value = float((residual_out * (Phi_out @ w - y_out)).sum())
     h = factor.solve(Phi_out.T @ (2.0 * residual_out))
     d_Phi = residual @ h.T - (weights * (Phi @ h)) @ w.T
-    return value, d_Phi, 2.0 * residual_out @ w.T, -noise * (h @ w.T)[:-1, :-1]
+    return value, d_Phi, 2.0 * residual_out @ w.T, -noise * (h @ w.T)

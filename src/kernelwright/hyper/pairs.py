@@ -6,7 +6,7 @@ diagonal and 2 off it: a quarter of the memory and an eighth of the work of all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from kernelwright.arrays import as_matrix
 __all__ = ["LabelTarget", "MatrixTarget", "Pairs", "Target", "sample_pairs", "unique_pairs"]
 
 NEIGHBOURS_OF = 2000  # points whose near neighbours are put into a sample
-SYMMETRY = 1e-8  # relative: what rounding may leave
+SYMMETRY = {4: 1e-5, 8: 1e-8}  # relative: what rounding may leave, by the bytes of a number
 
 
 class Target(Protocol):
@@ -34,26 +34,37 @@ class Target(Protocol):
     def weight(self, i: Tensor, j: Tensor) -> Tensor:
         """How much a pair counts, next to others."""
 
+    def mean(self) -> float:
+        """The weighted mean over pairs."""
+
+    def spread(self) -> float:
+        """The size that errors are measured by."""
+
+    def normalised(self, centre: float, scale: float) -> Target:
+        """The target less ``centre``, divided by ``scale``."""
+
     def subset(self, rows: Tensor) -> Target:
         """The target of some of the points."""
 
 
 @dataclass(frozen=True)
 class LabelTarget:
-    """The ideal kernel of labels: ``high`` within a class and ``low`` between classes.
+    """The ideal kernel of labels: one value within a class and another between classes.
 
     With 1 and -1 it is ``y y^T`` for two classes and ``2 delta - 1`` for more; with 1 and 0 it is ``delta``.
     """
 
     labels: Tensor
-    low: float = -1.0
+    other: float = -1.0
+    same: float = 1.0
     point_weights: Tensor | None = None  # a pair has the product; None counts all pairs alike
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def at(self, i: Tensor, j: Tensor) -> Tensor:
-        return torch.where(self.labels[i] == self.labels[j], 1.0, self.low).double()
+        values = torch.tensor([self.other, self.same], dtype=torch.float64)
+        return values[(self.labels[i] == self.labels[j]).long()]
 
     def weight(self, i: Tensor, j: Tensor) -> Tensor:
         w = self.point_weights
@@ -64,12 +75,26 @@ class LabelTarget:
         one_hot = torch.nn.functional.one_hot(self.labels).double()
         ones = torch.ones(len(self), 1, dtype=torch.float64)
         n_classes = one_hot.shape[1]
-        root = torch.cat([(1.0 - self.low) ** 0.5 * one_hot, abs(self.low) ** 0.5 * ones], 1)
-        return root, torch.tensor([1.0] * n_classes + [-1.0 if self.low < 0 else 1.0], dtype=torch.float64)
+        root = torch.cat([(self.same - self.other) ** 0.5 * one_hot, abs(self.other) ** 0.5 * ones], 1)
+        return root, torch.tensor([1.0] * n_classes + [-1.0 if self.other < 0 else 1.0], dtype=torch.float64)
+
+    def mean(self) -> float:
+        """Weighted mean over all pairs."""
+        w = torch.ones(len(self), dtype=torch.float64) if self.point_weights is None else self.point_weights
+        shares = torch.bincount(self.labels, w) / w.sum()
+        return self.other + (self.same - self.other) * float(shares.square().sum())
+
+    def spread(self) -> float:
+        """The size that errors are measured by."""
+        return 1.0
+
+    def normalised(self, centre: float, scale: float) -> LabelTarget:
+        """The target less ``centre``, divided by ``scale``."""
+        return replace(self, other=(self.other - centre) / scale, same=(self.same - centre) / scale)
 
     def subset(self, rows: Tensor) -> LabelTarget:
         weights = None if self.point_weights is None else self.point_weights[rows]
-        return LabelTarget(self.labels[rows], self.low, weights)
+        return replace(self, labels=self.labels[rows], point_weights=weights)
 
 
 @dataclass(frozen=True)
@@ -88,6 +113,20 @@ class MatrixTarget:
     def weight(self, i: Tensor, j: Tensor) -> Tensor:
         return torch.ones(len(i), dtype=torch.float64) if self.weights is None else self.weights[i, j]
 
+    def mean(self) -> float:
+        """Weighted mean over all known pairs."""
+        known = ~self.values.isnan()
+        w = known.double() if self.weights is None else torch.where(known, self.weights, 0.0)
+        return float((w * self.values.nan_to_num(0.0)).sum() / w.sum())
+
+    def spread(self) -> float:
+        """The standard deviation of the known entries."""
+        return float(self.values[~self.values.isnan()].std())
+
+    def normalised(self, centre: float, scale: float) -> MatrixTarget:
+        """The target less ``centre``, divided by ``scale``."""
+        return replace(self, values=(self.values - centre) / scale)
+
     def subset(self, rows: Tensor) -> MatrixTarget:
         weights = None if self.weights is None else self.weights[rows][:, rows]
         return MatrixTarget(self.values[rows][:, rows], weights)
@@ -96,26 +135,29 @@ class MatrixTarget:
     def checked(cls, matrix: Any, weights: Any, n_points: int) -> MatrixTarget:
         """A target from what a user gave; an error says what is wrong with it, and by how much."""
         values = _symmetric(matrix, "The target matrix", n_points)
-        missing = values.isnan()
-        alone = missing.all(1).nonzero()[:, 0]
-        if len(alone):
+        if bool(values.isinf().any()):
+            raise ValueError("The target matrix has infinite entries. Use NaN for pairs that are not known.")
+        if weights is not None:
+            weights = _symmetric(weights, "The matrix of weights", n_points)
+            if bool((weights < 0).any() | ~weights.isfinite().all()) or not bool((weights > 0).any()):
+                raise ValueError("Weights of pairs must be finite and not negative, and not all zero.")
+            values = torch.where(weights > 0, values, torch.nan)
+        elif bool((alone := values.isnan().all(1)).any()):
+            rows = alone.nonzero()[:, 0]
             raise ValueError(
-                f"{len(alone)} of {n_points} objects have no known similarity to any object (rows {_first(alone)}): "
+                f"{len(rows)} of {n_points} objects have no known similarity to any object (rows {_first(rows)}): "
                 "leave them out of the fit; the learned kernel can be applied to them afterwards."
             )
-        known = values[~missing]
-        if bool(known.isinf().any()):
-            raise ValueError("The target matrix has infinite entries. Use NaN for pairs that are not known.")
-        if weights is None:
-            return cls(values)
-        given = _symmetric(weights, "The matrix of weights", n_points)
-        if bool((given < 0).any() | given.isnan().any() | given.isinf().any()) or not bool((given > 0).any()):
-            raise ValueError("Weights of pairs must be finite and not negative, and not all zero.")
-        return cls(torch.where(given > 0, values, torch.nan), given)
+        if bool(values.isnan().all()):
+            raise ValueError("No pair has both a known similarity and a weight above zero: there is nothing to learn.")
+        return cls(values, weights)
 
 
 def _symmetric(matrix: Any, name: str, n_points: int) -> Tensor:
-    values = as_matrix(matrix).double()
+    array = np.asarray(matrix)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be an array of real numbers. Got {type(matrix).__name__} of type {array.dtype}.")
+    values = as_matrix(array).double()
     if tuple(values.shape) != (n_points, n_points):
         raise ValueError(
             f"{name} must have a row and a column for each of the {n_points} points. "
@@ -123,12 +165,11 @@ def _symmetric(matrix: Any, name: str, n_points: int) -> Tensor:
         )
     missing = values.isnan()
     if not torch.equal(missing, missing.T):
-        raise ValueError(
-            f"{name} must be symmetric: {int((missing != missing.T).sum()) // 2} pairs are known one way only."
-        )
+        one_way = int((missing != missing.T).sum()) // 2
+        raise ValueError(f"{name} must be symmetric: {one_way} pairs are known one way only.")
     filled = values.nan_to_num(0.0, posinf=torch.inf, neginf=-torch.inf)
     gap, size = (filled - filled.T).nan_to_num(0.0).abs(), float(filled.abs().max())
-    if float(gap.max()) > SYMMETRY * size:
+    if float(gap.max()) > SYMMETRY[4 if array.dtype.itemsize <= 4 and array.dtype.kind == "f" else 8] * size:
         i, j = divmod(int(gap.argmax()), n_points)
         raise ValueError(
             f"{name} must be symmetric. Entries ({i}, {j}) and ({j}, {i}) differ by {float(gap.max()):.3g}, "

@@ -20,6 +20,8 @@ __all__ = ["PairSmoother", "smooth_residual"]
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the median distance
 NOISES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 RANK = 1e-6  # relative: smaller eigenvalues of B are left out
+CHOOSING_POINTS, FOLDS = 500, 4
+FILLINGS = 10  # rounds
 
 
 class PairSmoother(Kernel):
@@ -50,49 +52,69 @@ class PairSmoother(Kernel):
         return PairSmoother(self.kernel, self.points, self.directions[:, kept], self.signs[kept].abs())
 
 
-def smooth_residual(X: Tensor, R: Tensor, folds: Tensor, spread: float) -> tuple[PairSmoother, float]:
+def smooth_residual(
+    X: Tensor, R: Tensor, trust: Tensor, spread: float, random: torch.Generator
+) -> tuple[PairSmoother, float]:
     """The best smoother of a residual matrix, and the share of its squares that remains at left-out points.
 
-    ``spread`` is the length that widths are relative to. Unknown entries (NaN) count as fitted already.
+    ``trust`` is a weight from 0 (not known) to 1 for each entry; where it is below 1, the entry is drawn towards what
+    the smoother itself says, in a few rounds. ``spread`` is the length that widths are relative to. Width and noise are
+    chosen on a sample of the points.
     """
-    R = R.nan_to_num(0.0)
+    some = torch.randperm(len(X), generator=random)[:CHOOSING_POINTS]
+    folds = torch.arange(len(some)) % FOLDS
+    points, residual, certain = X[some], R[some][:, some], trust[some][:, some]
     errors = {
         (width, noise): error
         for width in WIDTHS
-        for noise, error in zip(NOISES, _left_out_errors(Gaussian(width * spread), X, R, folds), strict=True)
+        for noise, error in zip(
+            NOISES, _left_out_errors(Gaussian(width * spread), points, residual, certain, folds), strict=True
+        )
     }
     width, noise = min(errors, key=lambda setting: errors[setting])
     kernel = Gaussian(width * spread)
     values, U = _spectrum(kernel, X)
-    B = U @ (_shrunk(values, U, R, noise)) @ U.T
+    A = _fitted(values, U, R, trust, noise)
+    B = U @ A @ U.T
     weights, vectors = eigen(0.5 * (B + B.T))
     kept = weights.abs() > RANK * weights.abs().max()
     directions = vectors[:, kept] * weights[kept].abs().sqrt()
     return PairSmoother(kernel, X, directions, weights[kept].sign()), errors[width, noise]
 
 
-def _left_out_errors(kernel: Gaussian, X: Tensor, R: Tensor, folds: Tensor) -> list[float]:
+def _left_out_errors(kernel: Gaussian, X: Tensor, R: Tensor, trust: Tensor, folds: Tensor) -> list[float]:
     """For each noise, the share of the squared residual that remains at pairs with a left-out point."""
     errors, total = torch.zeros(len(NOISES), dtype=torch.float64), 0.0
     for fold in folds.unique():
         out, inside = (folds == fold).nonzero()[:, 0], (folds != fold).nonzero()[:, 0]
-        known, new, mixed = R[inside][:, inside], R[out][:, out], R[out][:, inside]
         values, U = _spectrum(kernel, X[inside])
         with torch.no_grad():
             features = kernel.forward(X[out], X[inside]) @ U
+        # A pair of a left-out point and another one stands in the matrix twice.
+        blocks = [(out, features, 1.0), (inside, U * values, 2.0)]
         for number, noise in enumerate(NOISES):
-            rows = features @ _shrunk(values, U, known, noise)
-            # A mixed pair stands in the matrix twice.
-            errors[number] += (rows @ features.T - new).square().sum()
-            errors[number] += 2.0 * (rows @ (U * values).T - mixed).square().sum()
-        total += float(new.square().sum() + 2.0 * mixed.square().sum())
+            known = R[inside][:, inside], trust[inside][:, inside]
+            rows = features @ _fitted(values, U, *known, noise)
+            for others, right, times in blocks:
+                gap = rows @ right.T - R[out][:, others]
+                errors[number] += times * (trust[out][:, others] * gap.square()).sum()
+        for others, _, times in blocks:
+            total += times * float((trust[out][:, others] * R[out][:, others].square()).sum())
     return (errors / max(total, 1e-300)).tolist()
+
+
+def _fitted(values: Tensor, U: Tensor, R: Tensor, trust: Tensor, noise: float) -> Tensor:
+    """``A`` of the fit ``K U A U^T K``; entries that are not trusted are filled in from it, and it is made anew."""
+    shrink = torch.outer(values, values) + noise
+    A = (U.T @ (trust * R) @ U) / shrink
+    if bool((trust == 1.0).all()):
+        return A
+    for _ in range(FILLINGS):
+        fit = (U * values) @ A @ (U * values).T
+        A = (U.T @ (trust * R + (1.0 - trust) * fit) @ U) / shrink
+    return A
 
 
 def _spectrum(kernel: Gaussian, X: Tensor) -> tuple[Tensor, Tensor]:
     values, U = eigen(kernel.matrix(X))
     return values.clamp(min=0.0), U
-
-
-def _shrunk(values: Tensor, U: Tensor, R: Tensor, noise: float) -> Tensor:
-    return (U.T @ R @ U) / (torch.outer(values, values) + noise)

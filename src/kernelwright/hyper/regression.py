@@ -1,8 +1,8 @@
 """Regression over pairs: ridge, support vector and nonnegative least squares give the weights of a basis.
 
 Ridge minimises ``(1/N) sum_ij w_ij (k(x_i, x_j) - Y_ij)^2 + ridge |k|^2`` with ``N = sum w``, Eq. (4) of [Liu2021]_
-(there N = m^2), with or without a constant that is not penalised. One eigendecomposition gives the solutions for all
-ridges.
+(there N = m^2), plus ``CONSTANT b^2`` if a constant b is added to k. One eigendecomposition gives the solutions for all
+ridges. Targets come centred and in units of their spread; whoever did that puts it back.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from sklearn.svm import SVR, LinearSVR
 from torch import Tensor
 
 from kernelwright.distances import squared_euclidean
+from kernelwright.errors import NumericalError
 from kernelwright.hyper.bases import Basis, MidpointBasis
 from kernelwright.hyper.pairs import Pairs
 from kernelwright.hyperkernels import PointPairs
@@ -43,6 +44,9 @@ __all__ = [
 
 BLOCK_ENTRIES = 2**21  # basis values made at once
 RIDGES = tuple(10.0 ** np.arange(-11.0, 1.1, 0.5))
+# A constant that is free would be huge wherever wide functions can make up for it near the points, and k* returns to it
+# far from them. This keeps it within a few spreads of the mean.
+CONSTANT = 0.01
 RANK = 1e-12  # relative: directions of a smaller norm in the hyper-RKHS are rounding
 
 
@@ -51,7 +55,7 @@ class Coefficients:
     """Weights of basis functions, and a constant; and how the ridge was chosen, where it was."""
 
     weights: Tensor
-    bias: float
+    bias: float = 0.0
     ridge: float = np.nan
     errors: np.ndarray | None = None  # for each of RIDGES
 
@@ -67,7 +71,7 @@ class Path(Protocol):
 
 
 def fold_moments(basis: Basis, X: Tensor, pairs: Pairs, folds: Tensor) -> dict[tuple[int, int], Tensor]:
-    """``A^T diag(w) A`` with ``A = [phi, 1, Y]`` for the pairs of each two folds of points.
+    """``A^T diag(w) A`` with ``A = [phi, Y, 1]`` for the pairs of each two folds of points.
 
     All that squared loss needs: training on all points but a fold's, and the error at its pairs, are sums of these.
     """
@@ -79,7 +83,7 @@ def fold_moments(basis: Basis, X: Tensor, pairs: Pairs, folds: Tensor) -> dict[t
         total: Tensor | float = 0.0
         for rows in (codes == code).nonzero()[:, 0].split(max(1, BLOCK_ENTRIES // len(basis))):
             some = pairs.subset(rows)
-            A = torch.cat([values(some), torch.ones(len(some), 1, dtype=torch.float64), some.targets[:, None]], 1)
+            A = torch.cat([values(some), some.targets[:, None], torch.ones(len(some), 1, dtype=torch.float64)], 1)
             total = total + weighted_gram(A, some.weights[:, None])
         moments[divmod(code, int(folds.max()) + 1)] = torch.as_tensor(total)
     return moments
@@ -119,12 +123,12 @@ def all_pair_moments(
                 M[rows, columns] += (bumps[s].T @ (psi[:, None] * bumps[t])) ** 2
             M[columns, rows] = M[rows, columns].T
         Psi = _falloff_root(x, float(rates[s]), rank, tol)
-        M[rows, -2] = M[-2, rows] = (bumps[s].T @ Psi).square().sum(1)
+        M[rows, -1] = M[-1, rows] = (bumps[s].T @ Psi).square().sum(1)
         for column, sign in zip(root.T, signs, strict=True):
-            M[rows, -1] += sign * (bumps[s].T @ (column[:, None] * Psi)).square().sum(1)
-        M[-1, rows] = M[rows, -1]
-    M[-2, -2], M[-2, -1] = float(len(x)) ** 2, (signs * root.sum(0).square()).sum()
-    M[-1, -2], M[-1, -1] = M[-2, -1], ((signs * (root.T @ root)) @ (signs * (root.T @ root))).trace()
+            M[rows, -2] += sign * (bumps[s].T @ (column[:, None] * Psi)).square().sum(1)
+        M[-2, rows] = M[rows, -2]
+    M[-1, -1], M[-1, -2] = float(len(x)) ** 2, (signs * root.sum(0).square()).sum()
+    M[-2, -1], M[-2, -2] = M[-1, -2], ((signs * (root.T @ root)) @ (signs * (root.T @ root))).trace()
     return M
 
 
@@ -136,7 +140,7 @@ def _falloff_root(x: Tensor, rate: float, rank: int, tol: float) -> Tensor:
     Psi = torch.exp(-0.5 * rate * squared_euclidean(x, x[some])) @ (vectors[:, kept] / values[kept].sqrt())
     missed = float((1.0 - Psi.square().sum(1)).mean())  # of the diagonal, which is one; never more than that
     if missed > tol:
-        raise ValueError(
+        raise NumericalError(
             f"The falloff of a width is not of low rank on these points: {rank} columns miss {missed:.1g} of it. Sums "
             "over all pairs in linear time need wide hyper-kernels; sample pairs instead (n_pairs=...)."
         )
@@ -154,21 +158,20 @@ def whitening(G: Tensor) -> Tensor:
 
 
 class PrimalPath:
-    """Ridge from moments ``A^T diag(w) A``, ``A = [phi, 1, Y]``, with all ridges by one eigendecomposition."""
+    """Ridge from moments ``A^T diag(w) A``, ``A = [phi, Y, 1]``, with all ridges by one eigendecomposition."""
 
     def __init__(self, moments: Tensor, T: Tensor, *, bias: bool) -> None:
-        total = moments[-2, -2]
-        gram, cross = moments[:-2, :-2] / total, moments[:-2, -1] / total
-        self.mean = moments[:-2, -2] / total if bias else torch.zeros_like(cross)
-        self.target_mean = float(moments[-2, -1] / total) if bias else 0.0
-        gram, cross = gram - torch.outer(self.mean, self.mean), cross - self.target_mean * self.mean
+        M = moments / moments[-1, -1]
+        self.mean, self.target_mean = M[:-2, -1], float(M[-2, -1])
+        self.share = 1 / (1 + CONSTANT) if bias else 0.0  # of the mean residual, that the constant takes
+        gram = M[:-2, :-2] - self.share * torch.outer(self.mean, self.mean)
         self.values, vectors = eigen(T.T @ gram @ T)
         self.back = T @ vectors
-        self.projected = self.back.T @ cross
+        self.projected = self.back.T @ (M[:-2, -2] - self.share * self.target_mean * self.mean)
 
     def at(self, ridge: float) -> Coefficients:
         w = self.back @ (self.projected / (self.values.clamp(min=0.0) + ridge))
-        return Coefficients(w, self.target_mean - float(self.mean @ w))
+        return Coefficients(w, self.share * (self.target_mean - float(self.mean @ w)))
 
 
 class DualPath:
@@ -178,24 +181,26 @@ class DualPath:
         self.root, self.total = pairs.weights.sqrt(), float(pairs.weights.sum())
         self.values, self.vectors = eigen(self.root[:, None] * K * self.root)
         self.projected = self.vectors.T @ (self.root * pairs.targets)
-        self.constant = self.vectors.T @ self.root if bias else None
+        self.constant = self.vectors.T @ self.root if bias else torch.zeros_like(self.projected)
 
     def at(self, ridge: float) -> Coefficients:
         noise = self.values.clamp(min=0.0) + self.total * ridge
-        b = 0.0
-        if self.constant is not None:
-            b = float((self.constant * self.projected / noise).sum() / (self.constant**2 / noise).sum())
-        residual = self.projected - (b * self.constant if self.constant is not None else 0.0)
-        return Coefficients(self.root * (self.vectors @ (residual / noise)), b)
+        b = _constant(self.constant @ (self.projected / noise), self.constant @ (self.constant / noise), ridge)
+        return Coefficients(self.root * (self.vectors @ ((self.projected - b * self.constant) / noise)), b)
 
 
 def exact_ridge(K: Tensor, pairs: Pairs, ridge: float, *, bias: bool) -> Coefficients:
     """The solution of :class:`DualPath` for one ridge, by a Cholesky factor."""
     noise = float(pairs.weights.sum()) * ridge / pairs.weights
-    ones = torch.ones_like(pairs.targets)
-    solved, constant = factorise(K, noise).solve(torch.stack([pairs.targets, ones], 1)).T
-    b = float(solved.sum() / constant.sum()) if bias else 0.0
-    return Coefficients(solved - b * constant, b)
+    right = torch.stack([pairs.targets, torch.full_like(pairs.targets, float(bias))], 1)
+    solved, ones = factorise(K, noise).solve(right).T
+    b = _constant(solved.sum() if bias else solved.new_zeros(()), ones.sum(), ridge)
+    return Coefficients(solved - b * ones, b)
+
+
+def _constant(weighted_targets: Tensor, weight: Tensor, ridge: float) -> float:
+    """The constant at which ``ridge 1^T alpha = CONSTANT b``, from ``1^T A^-1 Y`` and ``1^T A^-1 1``."""
+    return float(weighted_targets / (CONSTANT / ridge + weight))
 
 
 def point_splits(moments: dict[tuple[int, int], Tensor]) -> list[tuple[Tensor, Tensor]]:
@@ -217,13 +222,15 @@ def leave_points_out(
     """
     errors, squares = np.zeros(len(ridges)), 0.0
     for fitted, held_out in splits:
+        if float(fitted[-1, -1]) <= 0 or float(held_out[-1, -1]) <= 0:
+            continue  # no pair is known there
         path = solve(fitted)
         for number, ridge in enumerate(ridges):
             found = path.at(ridge)
-            v = torch.cat([found.weights, torch.tensor([found.bias, -1.0], dtype=torch.float64)])
+            v = torch.cat([found.weights, torch.tensor([-1.0, found.bias], dtype=torch.float64)])
             errors[number] += max(float(v @ held_out @ v), 0.0)
-        squares += float(held_out[-1, -1])
-    return errors / max(squares, 1e-300)
+        squares += float(held_out[-2, -2])
+    return _relative(errors, squares)
 
 
 def leave_points_out_dual(
@@ -234,13 +241,24 @@ def leave_points_out_dual(
     for fold in folds.unique():
         out = (folds[pairs.first] == fold) | (folds[pairs.second] == fold)
         judged, fitted = out.nonzero()[:, 0], (~out).nonzero()[:, 0]
+        if len(judged) == 0 or len(fitted) == 0:
+            continue
         some, path = pairs.subset(judged), DualPath(K[fitted][:, fitted], pairs.subset(fitted), bias=bias)
         for number, ridge in enumerate(ridges):
             found = path.at(ridge)
             gap = K[judged][:, fitted] @ found.weights + found.bias - some.targets
             errors[number] += float((some.weights * gap**2).sum())
         squares += float((some.weights * some.targets**2).sum())
-    return errors / max(squares, 1e-300)
+    return _relative(errors, squares)
+
+
+def _relative(errors: np.ndarray, squares: float) -> np.ndarray:
+    if not np.isfinite(errors).all() or squares <= 0:
+        raise ValueError(
+            "The ridge cannot be chosen by leaving out points: too few pairs are known, or their values are too large "
+            "to be squared. Pass a number (ridge=1e-3, say), or more similarities."
+        )
+    return errors / squares
 
 
 def largest_good(ridges: Sequence[float], errors: np.ndarray, slack: float = 0.05) -> float:
@@ -252,21 +270,22 @@ def largest_good(ridges: Sequence[float], errors: np.ndarray, slack: float = 0.0
 
 
 def nonnegative(moments: Tensor, G: Tensor, ridge: float, *, bias: bool) -> Coefficients:
-    """Ridge with weights that are not negative: the kernel is positive definite by construction."""
-    kept = len(moments) - (1 if bias else 2)
-    total = moments[-2, -2]
-    A = moments[:kept, :kept] / total
+    """Ridge with weights, and a constant, that are not negative: positive definite by construction."""
+    total = moments[-1, -1]
+    kept = [*range(len(G)), *([len(moments) - 1] if bias else [])]
+    A = moments[kept][:, kept] / total
     A[: len(G), : len(G)] += ridge * G
     factor = factorise(A, 1e-12 * float(A.diagonal().mean()))
-    right = triangular_solve(factor, moments[:kept, -1:] / total)
-    found, _ = nnls(factor.lower.T, right[:, 0].numpy(), maxiter=30 * kept)
+    right = triangular_solve(factor, moments[kept, -2][:, None] / total)
+    found, _ = nnls(factor.lower.T, right[:, 0].numpy(), maxiter=30 * len(kept))
     weights = torch.from_numpy(found)
-    return Coefficients(weights[: len(G)], float(weights[len(G)]) if bias else 0.0)
+    return Coefficients(weights[: len(G)], float(weights[-1]) if bias else 0.0)
 
 
 def support_vector(K: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coefficients:
     """Epsilon-insensitive regression (8) on unique pairs; their weights make it that of all pairs."""
     machine = SVR(kernel="precomputed", C=C, epsilon=epsilon, cache_size=1000)
+    machine.random_state = 0  # or it would draw from NumPy's global state
     machine.fit(K.numpy(), pairs.targets.numpy(), sample_weight=pairs.weights.numpy())
     weights = torch.zeros(len(pairs), dtype=torch.float64)
     weights[torch.from_numpy(machine.support_).long()] = torch.from_numpy(machine.dual_coef_[0])
@@ -275,7 +294,9 @@ def support_vector(K: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coef
 
 def support_vector_primal(Z: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coefficients:
     """The squared epsilon-insensitive loss, linear in features Z of the pairs; in the primal, as the dual is slow."""
-    machine = LinearSVR(loss="squared_epsilon_insensitive", dual=False, C=C, epsilon=epsilon, intercept_scaling=100.0)
+    machine = LinearSVR(
+        loss="squared_epsilon_insensitive", dual=False, C=C, epsilon=epsilon, intercept_scaling=100.0, random_state=0
+    )
     # liblinear penalises the intercept; as the weight of a large constant feature it is small enough not to matter.
     machine.fit(Z.numpy(), pairs.targets.numpy(), sample_weight=pairs.weights.numpy())
     return Coefficients(torch.from_numpy(machine.coef_), float(machine.intercept_[0]))
