@@ -19,7 +19,7 @@ from kernelwright.arrays import as_matrix
 __all__ = ["LabelTarget", "MatrixTarget", "Pairs", "Target", "sample_pairs", "unique_pairs"]
 
 NEIGHBOURS_OF = 2000  # points whose near neighbours are put into a sample
-SYMMETRY = {4: 1e-5, 8: 1e-8}  # relative: what rounding may leave, by the bytes of a number
+SYMMETRY = {4: 1e-4, 8: 1e-6}  # relative: what rounding may leave, by the bytes of a number
 
 
 class Target(Protocol):
