@@ -447,3 +447,22 @@ def test_an_indefinite_kernel_is_fixed_and_goes_through_landmarks():
     assert float(model.kernel_.features.kernel.right.lengthscale) == pytest.approx(3.0)
     with pytest.raises(ValueError, match="solver='nystroem'"):
         kw.EmbeddingClassifier(kernel, solver="exact").fit(X, y)
+
+
+def test_exact_is_equation_6_written_out():
+    X = points(8, d=2)
+    Y = log_kernel(X, X)
+    sigma, sigma_h, ridge = 0.9, 0.6, 1e-3
+    model = HyperKernelRidge(Gaussian(sigma=sigma, sigma_h=sigma_h), ridge=ridge, bias=False, solver="exact").fit(X, Y)
+    new = points(5, d=2, seed=1)
+
+    def hyper(x, y, r, s):
+        a, c = 2 * sigma**2, sigma**2 + sigma_h**2
+        lengths = np.sum((x - y) ** 2) + np.sum((r - s) ** 2)
+        return np.exp(-lengths / (2 * a) - np.sum((x + y - r - s) ** 2) / (8 * c))
+
+    pairs = [(x, y) for x in X for y in X]
+    K = np.array([[hyper(*one, *other) for other in pairs] for one in pairs])
+    beta = np.linalg.solve(K + ridge * 64 * np.eye(64), Y.ravel())
+    expected = [[sum(b * hyper(x, z, *pair) for b, pair in zip(beta, pairs, strict=True)) for z in X] for x in new]
+    assert np.allclose(model.predict(new, X), expected, atol=1e-8)

@@ -95,7 +95,7 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
         if self.classifier is None:
             if n_rows <= SUPPORT_VECTORS_UP_TO:
                 return KreinSVC(C="auto")
-            return EmbeddingClassifier(n_landmarks=int(np.clip(n_rows // 50, *LANDMARKS)), random_state=0)
+            return EmbeddingClassifier(n_landmarks=int(np.clip(n_rows // 20, *LANDMARKS)), random_state=0)
         classifier = clone(self.classifier)
         if "kernel" not in classifier.get_params():
             raise ValueError(
