@@ -155,7 +155,7 @@ def test_constants_do_not_overflow_at_sixty_features():
         (lambda: Sum()(random_pairs(0, 2), random_pairs(0, 2)), "prepare"),
         (lambda: Gaussian()(random_pairs(0, 2), random_pairs(0, 2, d=3)), "as many features"),
         (lambda: Gaussian(lengthscale=[1.0, 2.0, 3.0])(random_pairs(0, 2), random_pairs(0, 2)), "3 length scales"),
-        (lambda: Wishart(D=np.eye(3))(random_pairs(0, 2), random_pairs(0, 2)), "size 2 x 2"),
+        (lambda: Wishart(D=np.eye(3))(random_pairs(0, 2), random_pairs(0, 2)), "D is for points with 3 features"),
     ],
 )
 def test_bad_arguments(make, message):
@@ -184,3 +184,13 @@ def test_parts_of_a_sum_see_points_as_they_divide_them():
     several.prepare(X)
     a, _ = several.widths()
     assert float(a[0].detach()) == pytest.approx(float(a[1].detach()))
+
+
+def test_a_matrix_that_is_set_later_whitens_too():
+    first, second = random_pairs(0, 4), random_pairs(1, 4)
+    D = np.array([[2.0, 0.3], [0.3, 1.0]])
+    later = Wishart(delta=1.0).set_params(D=D)
+    assert np.allclose(later(first, second), Wishart(delta=1.0, D=D)(first, second))
+    assert np.allclose(later.set_params(D=None)(first, second), Wishart(delta=1.0)(first, second))
+    with pytest.raises(ValueError, match="positive definite"):
+        Wishart(D=-np.eye(2))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from kernelwright.errors import MemoryBudgetError
 __all__ = [
     "as_matrix",
     "check_memory",
+    "class_labels",
     "free_memory",
     "generator",
     "merge_duplicates",
@@ -35,6 +37,18 @@ def as_matrix(X: Any) -> Tensor:
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
         array = array.copy()  # torch takes neither read-only memory nor negative strides
     return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def class_labels(y: np.ndarray, owner: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, and for each row the number of its class; an error if there are not two."""
+    check_classification_targets(y)
+    classes, labels = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{type(owner).__name__} needs rows of at least 2 classes, but the data contain only one class: "
+            f"{classes.tolist()!r}."
+        )
+    return classes, labels
 
 
 def one_hot(labels: np.ndarray, n_classes: int) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from kernelwright.arrays import as_matrix
 from kernelwright.distances import squared_euclidean
 from kernelwright.kernels.vector import whole_number
-from kernelwright.linalg import factorise, triangular_solve
+from kernelwright.linalg import Factor, factorise, spectrum, triangular_solve
 from kernelwright.parameters import Parametrised, Positive
 
 __all__ = ["Gaussian", "HyperKernel", "PointPairs", "Sum", "Wishart"]
@@ -201,26 +201,43 @@ class Wishart(HyperKernel):
     """
 
     delta = Number()
+    _factor: Factor | None
 
     def __init__(self, delta: float | None = None, nu: int = 4, D: Any = None, lengthscale: Any = 1.0) -> None:
         super().__init__()
-        self.nu, self.lengthscale, self.delta = nu, lengthscale, delta
-        self.D = None if D is None else np.array(D, dtype=np.float64)
+        self.nu, self.lengthscale, self.delta, self.D = nu, lengthscale, delta, D
+
+    @property
+    def D(self) -> np.ndarray | None:
+        """The matrix that points are whitened by."""
+        return self._D
+
+    @D.setter
+    def D(self, D: Any) -> None:
+        self._D = None if D is None else np.array(D, dtype=np.float64)
+        if self._D is None:
+            self._factor = None
+            return
+        square = self._D.ndim == 2 and self._D.shape[0] == self._D.shape[1]
+        if not square or not np.allclose(self._D, self._D.T) or spectrum(torch.from_numpy(self._D))[0] <= 0:
+            raise ValueError(
+                "The 'D' parameter of Wishart must be a symmetric positive definite matrix. "
+                f"Got shape {self._D.shape} instead."
+            )
+        self._factor = factorise(torch.from_numpy(self._D))
 
     def use_variance(self, variance: float) -> None:
         if "delta" in self.open:
             self.delta = variance
 
     def _whitened(self, X: Tensor) -> Tensor:
-        if self.D is None:
+        if self._factor is None:
             return X
-        n = X.shape[1]
-        if self.D.shape != (n, n) or not np.allclose(self.D, self.D.T) or np.linalg.eigvalsh(self.D).min() <= 0:
+        if len(self._factor.lower) != X.shape[1]:
             raise ValueError(
-                f"The 'D' parameter of Wishart must be a symmetric positive definite matrix of size {n} x {n} for "
-                f"points with {n} features. Got one of shape {self.D.shape}."
+                f"D is for points with {len(self._factor.lower)} features. Got points with {X.shape[1]} instead."
             )
-        return triangular_solve(factorise(torch.from_numpy(self.D)), X.detach().T).T
+        return triangular_solve(self._factor, X.detach().T).T
 
     def scaled(self, X: Tensor) -> Tensor:
         return super().scaled(self._whitened(X))

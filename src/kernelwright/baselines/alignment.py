@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from kernelwright.alignment import KernelRows, centred_gram, weights_of_gram
-from kernelwright.arrays import as_matrix
+from kernelwright.arrays import as_matrix, class_labels
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta
 
 __all__ = ["AlignmentKernel"]
@@ -89,7 +88,7 @@ class AlignmentKernel(BaseEstimator):
         """
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        self.classes_, labels = class_labels(self, y)
+        self.classes_, labels = class_labels(y, self)
         points = as_matrix(X)
         kernels = prepared_kernels(self, gaussians() if self.kernels is None else self.kernels, points)
         # The ideal kernel is 2 delta - 1; centring takes away the constant, and the factor comes back below.
@@ -107,18 +106,6 @@ class AlignmentKernel(BaseEstimator):
 def gaussians() -> list[Kernel]:
     """``exp(-|x - z|^2 / (2 sigma^2))`` of eleven widths that suit inputs in [0, 1]."""
     return [Gaussian(2.0**power) for power in range(-5, 6)]
-
-
-def class_labels(estimator: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, and for each row the number of its class."""
-    check_classification_targets(y)
-    classes, labels = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{type(estimator).__name__} needs rows of at least 2 classes, but the data contain only one class: "
-            f"{classes[0]!r}."
-        )
-    return classes, labels
 
 
 def prepared_kernels(estimator: Any, kernels: Sequence[Any], X: Tensor) -> list[Kernel]:

@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 from torch.special import log_ndtr
 
-from kernelwright.arrays import check_memory
+from kernelwright.arrays import check_memory, class_labels
 from kernelwright.baselines.mkl_inference import Gamma, Inference
 from kernelwright.kernels import Gaussian, Kernel, Polynomial
 from kernelwright.linalg import threads_for
@@ -132,10 +131,7 @@ class BayesianMKL(ClassifierMixin, BaseEstimator):
         """Find the variational posterior."""
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError("BayesianMKL needs rows of at least 2 classes, but the data contain only one class.")
+        self.classes_, labels = class_labels(y, self)
         self.kernels_ = self._start_kernels()
         n, p = len(X), len(self.kernels_)
         check_memory(8.0 * n**2 * (p + 4), f"{p} kernel matrices of {n} rows", "Use fewer kernels or rows.")

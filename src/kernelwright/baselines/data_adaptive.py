@@ -14,11 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from kernelwright.arrays import check_memory
+from kernelwright.arrays import check_memory, class_labels
 from kernelwright.distances import euclidean
 from kernelwright.kernels import Gaussian, Kernel
 from kernelwright.linalg import eigen, threads_for
@@ -265,10 +264,7 @@ class DataAdaptiveKernel(BaseEstimator):
         """Learn the weights from labels y."""
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError("DataAdaptiveKernel needs at least 2 classes, but the data contain only one class.")
+        self.classes_, labels = class_labels(y, self)
         kernel = self._start_kernel()
         check_memory(8 * 8.0 * len(X) ** 2, f"The weights of {len(X)} rows", "Fit on a sample of the rows.")
         points = torch.from_numpy(X.copy())

@@ -11,8 +11,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kernelwright.arrays import class_labels
 
 __all__ = ["GridSearchSVC"]
 
@@ -46,10 +47,8 @@ class GridSearchSVC(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> GridSearchSVC:
         """Search, then calibrate."""
         X, y = validate_data(self, X, y)
-        check_classification_targets(y)
-        self.classes_, counts = np.unique(y, return_counts=True)
-        if len(self.classes_) < 2:
-            raise ValueError("GridSearchSVC needs rows of at least 2 classes, but the data contain only one class.")
+        self.classes_, labels = class_labels(y, self)
+        counts = np.bincount(labels)
         grid = {"svc__C": 10.0 ** np.arange(-1, 4), "svc__gamma": 10.0 ** np.arange(-5, 2)}
         search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid, cv=self.cv, n_jobs=self.n_jobs)
         self.search_ = search.fit(X, y)

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import as_matrix, check_memory, one_hot
-from kernelwright.baselines.alignment import class_labels, prepared_kernels
+from kernelwright.arrays import as_matrix, check_memory, class_labels, one_hot
+from kernelwright.baselines.alignment import prepared_kernels
 from kernelwright.kernels import Gaussian, Kernel, Linear
 from kernelwright.linalg import spectrum
 
@@ -110,7 +110,7 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        self.classes_, labels = class_labels(self, y)
+        self.classes_, labels = class_labels(y, self)
         default = [Linear(), Gaussian(0.1), Gaussian(100.0)]
         points = as_matrix(X)
         self.kernels_ = prepared_kernels(self, default if self.kernels is None else self.kernels, points)

@@ -14,8 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from kernelwright.arrays import as_matrix, generator, one_hot
-from kernelwright.baselines.alignment import class_labels
+from kernelwright.arrays import as_matrix, class_labels, generator, one_hot
 from kernelwright.kernels import FeatureKernel, Gaussian
 from kernelwright.kernels.feature import FeatureMap
 
@@ -161,7 +160,7 @@ class RandomFeatureAlignment(BaseEstimator):
         """
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        self.classes_, labels = class_labels(self, y)
+        self.classes_, labels = class_labels(y, self)
         points, M = as_matrix(X), int(self.n_features)
         gaussian = Gaussian(self.width)
         gaussian.prepare(points)  # the median distance

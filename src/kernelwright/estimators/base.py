@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import check_memory, row_weights
+from kernelwright.arrays import check_memory, class_labels, row_weights
 from kernelwright.calibration import ProbabilityMap
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.training import Step
@@ -37,15 +37,10 @@ class ProbabilityClassifier(ClassifierMixin):
 
     def _check_labels(self, y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels and weights of the rows that count, and which rows those are (weight not zero)."""
-        check_classification_targets(y)
+        check_classification_targets(y)  # before its classes are weighed
         weights = row_weights(y, sample_weight, self.class_weight)
         kept = weights > 0
-        self.classes_, labels = np.unique(y[kept], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs rows of at least 2 classes, but the data contain only one class: "
-                f"{self.classes_[0]!r}."
-            )
+        self.classes_, labels = class_labels(y[kept], self)
         return labels, weights[kept], kept
 
     def _raw(self, X: Any) -> Tensor:

@@ -72,7 +72,8 @@ class HyperKernelRidge(PairRegression):
     nonnegative : bool, default=False
         Allow no negative weights: ``kernel_`` is then positive definite by construction, and a poor fit to what is not.
     bound : float, "auto" or None, default=None
-        Cut the values of ``kernel_`` to [-bound, bound]; "auto" is the largest target.
+        Cut the values of ``kernel_`` to [-bound, bound], which may cost it its definiteness; "auto" is the largest
+        target.
     solver : {"auto", "exact", "nystroem", "midpoint", "partitioned"}, default="auto"
         "exact" is Eq. (6) on all pairs, to about 100 points. "midpoint" uses that Gaussian hyper-kernels separate:
         far faster, and the choice of "auto" for them. "nystroem" is Eq. (9), for all hyper-kernels. "partitioned" is
@@ -110,9 +111,10 @@ class HyperKernelRidge(PairRegression):
         A kernel like any other: in :class:`EmbeddingClassifier`, :class:`KreinSVC` or scikit-learn's
         ``SVC(kernel=...)``.
     ridge_ : float
-        Of the last part, if there are several.
+        Of the first part, if there are several.
     ridges_, errors_ : ndarray
-        Ridges that were compared, and relative root mean squared errors at left-out points.
+        Ridges that were compared, and root mean squared errors at left-out points in units of the targets' spread
+        (before a refinement).
     solver_ : str
     classes_ : ndarray
         If labels were given.
@@ -217,9 +219,11 @@ class HyperKernelRidge(PairRegression):
             errors = leave_points_out_dual(G, pairs, folds, bias=self.bias) if self.ridge == "auto" else None
             ridge = self._chosen(errors, len(X))
             return replace(exact_ridge(G, pairs, ridge, bias=self.bias), ridge=ridge, errors=errors)
-        solve: Callable[[Tensor], Path] = partial(PrimalPath, T=whitening(G), bias=self.bias)
-        if self.nonnegative:
-            solve = partial(_Nonnegative, G=G, bias=self.bias)
+        solve: Callable[[Tensor], Path] = (
+            partial(_Nonnegative, G=G, bias=self.bias)
+            if self.nonnegative
+            else partial(PrimalPath, T=whitening(G), bias=self.bias)
+        )
         moments = fold_moments(basis, X, pairs, folds)
         everything = torch.stack(list(moments.values())).sum(0)
         return self._solved(everything, lambda: point_splits(moments), solve, len(X))
@@ -372,37 +376,46 @@ class HyperKernelSVR(PairRegression):
     ) -> Coefficients:
         # Targets are in units of `scale`, and so are errors; the penalty goes with the square of that.
         epsilon = 0.1 if self.epsilon == "auto" else power_of_m(self.epsilon, len(X), "epsilon") / scale
-        solve: Callable[..., Coefficients] = support_vector if self.solver_ == "exact" else support_vector_primal
         G = basis.gram()
-        T = whitening(G) if self.solver_ != "exact" else G
+        if self.solver_ == "exact":  # errors count as they are, so C goes with their unit
+            C = self._cost(G, support_vector, X, pairs, epsilon, random, scale)
+            return replace(support_vector(G, pairs, C=C, epsilon=epsilon), ridge=C * scale)
+        T = whitening(G)
         check_memory(
             3 * 8.0 * len(pairs) * T.shape[1],
             f"The features of {len(pairs)} pairs ({T.shape[1]} each)",
             "Learn from fewer pairs (n_pairs) or with fewer landmarks (n_landmarks).",
         )
-        features = G if self.solver_ == "exact" else pair_values(basis, X)(pairs) @ T
-        unit = scale if self.solver_ == "exact" else 1.0  # of C: errors count as they are, or squared
-        C = self._best_cost(features, solve, X, pairs, epsilon, random) if self.C == "auto" else float(self.C) / unit
-        found = solve(features, pairs, C=C, epsilon=epsilon)
-        weights = found.weights if self.solver_ == "exact" else T @ found.weights
-        return replace(found, weights=weights, ridge=C * unit)
+        Z = pair_values(basis, X)(pairs) @ T
+        C = self._cost(Z, support_vector_primal, X, pairs, epsilon, random, 1.0)  # errors count squared
+        found = support_vector_primal(Z, pairs, C=C, epsilon=epsilon)
+        return replace(found, weights=T @ found.weights, ridge=C)
 
-    def _best_cost(
-        self, features: Tensor, solve: Any, X: Tensor, pairs: Pairs, epsilon: float, random: torch.Generator
+    def _cost(
+        self,
+        features: Tensor,
+        solve: Callable[..., Coefficients],
+        X: Tensor,
+        pairs: Pairs,
+        epsilon: float,
+        random: torch.Generator,
+        unit: float,
     ) -> float:
-        """The smallest cost that is as good as the best, by the absolute error at pairs of left-out points."""
+        """The given cost, or the smallest that is as good as the best by the absolute error at left-out points."""
+        if not isinstance(self.C, str):
+            return float(self.C) / unit
         out = torch.zeros(len(X), dtype=torch.bool)
         out[torch.randperm(len(X), generator=random)[: max(1, len(X) // 3)]] = True
         judged = out[pairs.first] | out[pairs.second]
         fit, judge = (~judged).nonzero()[:, 0], judged.nonzero()[:, 0]
         if len(fit) == 0 or len(judge) == 0:
             return 1.0  # too few pairs are known to tell
-        some = pairs.subset(judge)
+        columns = fit if self.solver_ == "exact" else torch.arange(features.shape[1])
+        rows, new = features[fit][:, columns], features[judge][:, columns]
+        known, some = pairs.subset(fit), pairs.subset(judge)
 
         def error(C: float) -> float:
-            rows = features[fit][:, fit] if self.solver_ == "exact" else features[fit]
-            found = solve(rows, pairs.subset(fit), C=C, epsilon=epsilon)
-            new = features[judge][:, fit] if self.solver_ == "exact" else features[judge]
+            found = solve(rows, known, C=C, epsilon=epsilon)
             return float((some.weights * (new @ found.weights + found.bias - some.targets).abs()).sum())
 
         errors = np.array([error(C) for C in COSTS])

@@ -15,11 +15,11 @@ from sklearn.svm import SVC
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import merge_duplicates
+from kernelwright.arrays import class_labels, merge_duplicates
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.indefinite import CORRECTIONS, Signature, correct
 from kernelwright.kernels import Gaussian, Kernel, Precomputed
@@ -201,15 +201,9 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         else:
             X, y = np.asarray(X, dtype=object), column_or_1d(y)
             check_consistent_length(X, y)
-        check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
         kept = weights > 0
-        self.classes_, labels = np.unique(y[kept], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "KreinSVC needs rows of at least 2 classes with a positive weight, but the data contain only one class "
-                f"or none: {self.classes_.tolist()!r}."
-            )
+        self.classes_, labels = class_labels(y[kept], self)
         return X, labels, weights[kept] * compute_sample_weight(self.class_weight, y[kept]), kept
 
     def _solve(self, kernel: Kernel, points: Tensor, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kernelwright.arrays import class_labels
 from kernelwright.estimators.classifier import EmbeddingClassifier
 from kernelwright.estimators.hyper import HyperKernelRidge
 from kernelwright.estimators.krein import KreinSVC
@@ -72,13 +72,7 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
         """Both stages."""
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "LearnedKernelClassifier needs rows of at least 2 classes, but the data contain only one class: "
-                f"{self.classes_[0]!r}."
-            )
+        self.classes_, _ = class_labels(y, self)
         self.scaler_ = None if self.scale is None else make_scaler(self.scale).fit(X)
         points = self._scaled(X)
         self.learner_ = HyperKernelRidge(random_state=0) if self.learner is None else clone(self.learner)

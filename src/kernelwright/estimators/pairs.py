@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import as_matrix, check_memory, generator, merge_duplicates, row_weights
+from kernelwright.arrays import as_matrix, check_memory, class_labels, generator, merge_duplicates, row_weights
 from kernelwright.features import Nystroem
 from kernelwright.hyper.bases import Basis, MidpointBasis, PairBasis
 from kernelwright.hyper.learned import LearnedKernel
@@ -41,11 +41,10 @@ from kernelwright.kernels import Gaussian
 from kernelwright.linalg import threads_for
 from kernelwright.training import LBFGS, train
 
-__all__ = ["SHARED_CONSTRAINTS", "PairRegression", "power_of_m"]
+__all__ = ["EXACT_UP_TO", "SHARED_CONSTRAINTS", "PairRegression", "folds_of", "power_of_m"]
 
 EXACT_UP_TO = 60  # points: 1830 pairs
 CENTRES, LANDMARKS = 20, 30  # usual numbers: of the midpoint form, and of points whose pairs are landmarks
-
 LEARNING_PAIRS, LEARNING_CENTRES, LEARNING_ROUNDS, LEARNING_RIDGE = 6000, 20, 3, 1e-3
 FOLDS = 4
 
@@ -176,24 +175,17 @@ class PairRegression(BaseEstimator):
             return X, _matrix_target(y, sample_weight, len(X)), None
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
-        check_classification_targets(y)
+        check_classification_targets(y)  # before its classes are weighed
         weights = row_weights(y, sample_weight, self.class_weight)
         kept = weights > 0
-        self.classes_, labels = np.unique(y[kept], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs labels of at least 2 classes, but the data contain only one class: "
-                f"{self.classes_[0]!r}. The ideal kernel would be constant."
-            )
+        self.classes_, labels = class_labels(y[kept], self)
         X, labels, weights, _ = merge_duplicates(X[kept], labels, weights[kept])
         w = None if bool((weights == 1.0).all()) else torch.from_numpy(weights)
         same, other = self._coding()
         return X, LabelTarget(torch.from_numpy(labels), other, same, w), w
 
     def _bound(self, goal: Target) -> float | None:
-        if self.bound != "auto":
-            return self.bound  # type: ignore[return-value]
-        return 1.0 if isinstance(goal, LabelTarget) else float(goal.values.nan_to_num(0.0).abs().max())  # type: ignore[attr-defined]
+        return goal.largest() if isinstance(self.bound, str) else self.bound
 
     def _pairs(self, goal: Target, X: Tensor, random: torch.Generator) -> Pairs:
         """All pairs, or a sample if there are more than are needed."""

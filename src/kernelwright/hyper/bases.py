@@ -105,22 +105,19 @@ class MidpointBasis:
         x, z = self.hyperkernel.scaled(X), self.hyperkernel.scaled(self.centres)
         return torch.exp(-squared_euclidean(x, z) / (4 * _distinct(c)[:, None, None]))
 
-    def falloffs(self, lengths: Tensor) -> Tensor:
-        """``exp(-|x - x'|^2/2a'_s)`` of squared lengths, widths first."""
+    def rates(self) -> Tensor:
+        """``1/a'_s``, by which falloffs ``exp(-|x - x'|^2/2a'_s)`` fall."""
         a, c = self.widths()
-        rates = (1 / a - 1 / (4 * c)).reshape(-1, *[1] * lengths.ndim)
-        return torch.exp(-0.5 * rates * lengths)
+        return 1 / a - 1 / (4 * c)
 
     def at(self, pairs: PointPairs) -> Tensor:
-        return self.at_bumps(self.bumps(pairs.left) * self.bumps(pairs.right), self._lengths(pairs))
+        lengths = self.hyperkernel.scaled_pairs(pairs).squared_length
+        return self.at_bumps(self.bumps(pairs.left) * self.bumps(pairs.right), lengths)
 
     def at_bumps(self, products: Tensor, lengths: Tensor) -> Tensor:
         """Values at pairs, from the products of their points' bumps and their squared lengths."""
-        values = self.falloffs(lengths)[:, :, None] * products
-        return values.transpose(0, 1).reshape(len(lengths), -1)
-
-    def _lengths(self, pairs: PointPairs) -> Tensor:
-        return self.hyperkernel.scaled_pairs(pairs).squared_length
+        falloffs = torch.exp(-0.5 * self.rates()[:, None] * lengths)
+        return (falloffs[:, :, None] * products).transpose(0, 1).reshape(len(lengths), -1)
 
     def gram(self) -> Tensor:
         """One block a width: functions of different widths belong to different spaces, whose norms add up."""
@@ -134,7 +131,7 @@ class MidpointBasis:
             return X.new_zeros(len(X), len(Z))
         a, c = self.widths()
         left, right = self.bumps(X), self.bumps(Z).transpose(1, 2).contiguous()
-        w, rates = w.reshape(len(a), 1, -1), 1 / a - 1 / (4 * c)
+        w, rates = w.reshape(len(a), 1, -1), self.rates()
         K = squared_euclidean(self.hyperkernel.scaled(X), self.hyperkernel.scaled(Z))
         n_rows = max(1, CACHE_ENTRIES // len(Z))
         if len(right) > 1 or not _are_cubes(a, c):

@@ -40,6 +40,9 @@ class Target(Protocol):
     def spread(self) -> float:
         """The size that errors are measured by."""
 
+    def largest(self) -> float:
+        """The largest absolute value."""
+
     def normalised(self, centre: float, scale: float) -> Target:
         """The target less ``centre``, divided by ``scale``."""
 
@@ -88,6 +91,10 @@ class LabelTarget:
         """The size that errors are measured by."""
         return 1.0
 
+    def largest(self) -> float:
+        """The largest absolute value."""
+        return max(abs(self.same), abs(self.other))
+
     def normalised(self, centre: float, scale: float) -> LabelTarget:
         """The target less ``centre``, divided by ``scale``."""
         return replace(self, other=(self.other - centre) / scale, same=(self.same - centre) / scale)
@@ -122,6 +129,10 @@ class MatrixTarget:
     def spread(self) -> float:
         """The standard deviation of the known entries."""
         return float(self.values[~self.values.isnan()].std())
+
+    def largest(self) -> float:
+        """The largest absolute value of the known entries."""
+        return float(self.values.nan_to_num(0.0).abs().max())
 
     def normalised(self, centre: float, scale: float) -> MatrixTarget:
         """The target less ``centre``, divided by ``scale``."""

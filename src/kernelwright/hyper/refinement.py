@@ -74,8 +74,7 @@ def smooth_residual(
     width, noise = min(errors, key=lambda setting: errors[setting])
     kernel = Gaussian(width * spread)
     values, U = _spectrum(kernel, X)
-    A = _fitted(values, U, R, trust, noise)
-    B = U @ A @ U.T
+    B = U @ _fitted(values, U, U.T @ (trust * R) @ U, trust, noise) @ U.T
     weights, vectors = eigen(0.5 * (B + B.T))
     kept = weights.abs() > RANK * weights.abs().max()
     directions = vectors[:, kept] * weights[kept].abs().sqrt()
@@ -90,28 +89,33 @@ def _left_out_errors(kernel: Gaussian, X: Tensor, R: Tensor, trust: Tensor, fold
         values, U = _spectrum(kernel, X[inside])
         with torch.no_grad():
             features = kernel.forward(X[out], X[inside]) @ U
+        known, certain = R[inside][:, inside], trust[inside][:, inside]
+        projected = U.T @ (certain * known) @ U
         # A pair of a left-out point and another one stands in the matrix twice.
-        blocks = [(out, features, 1.0), (inside, U * values, 2.0)]
+        blocks = [
+            (R[out][:, others], trust[out][:, others], right, times)
+            for others, right, times in ((out, features, 1.0), (inside, U * values, 2.0))
+        ]
         for number, noise in enumerate(NOISES):
-            known = R[inside][:, inside], trust[inside][:, inside]
-            rows = features @ _fitted(values, U, *known, noise)
-            for others, right, times in blocks:
-                gap = rows @ right.T - R[out][:, others]
-                errors[number] += times * (trust[out][:, others] * gap.square()).sum()
-        for others, _, times in blocks:
-            total += times * float((trust[out][:, others] * R[out][:, others].square()).sum())
+            rows = features @ _fitted(values, U, projected, certain, noise)
+            for residual, weight, right, times in blocks:
+                errors[number] += times * (weight * (rows @ right.T - residual).square()).sum()
+        total += sum(times * float((weight * residual.square()).sum()) for residual, weight, _, times in blocks)
     return (errors / max(total, 1e-300)).tolist()
 
 
-def _fitted(values: Tensor, U: Tensor, R: Tensor, trust: Tensor, noise: float) -> Tensor:
-    """``A`` of the fit ``K U A U^T K``; entries that are not trusted are filled in from it, and it is made anew."""
+def _fitted(values: Tensor, U: Tensor, projected: Tensor, trust: Tensor, noise: float) -> Tensor:
+    """``A`` of the fit ``K U A U^T K``, from ``U^T (trust o R) U``.
+
+    What is not trusted is filled in from the fit, and the fit made anew.
+    """
     shrink = torch.outer(values, values) + noise
-    A = (U.T @ (trust * R) @ U) / shrink
+    A = projected / shrink
     if bool((trust == 1.0).all()):
         return A
     for _ in range(FILLINGS):
         fit = (U * values) @ A @ (U * values).T
-        A = (U.T @ (trust * R + (1.0 - trust) * fit) @ U) / shrink
+        A = (projected + U.T @ ((1.0 - trust) * fit) @ U) / shrink
     return A
 
 

@@ -111,13 +111,12 @@ def all_pair_moments(
     E)``, ``D_t = diag(psi_t)``. This needs wide falloffs: where ``rank`` columns miss more than ``tol``, an error
     says so.
     """
-    a, c = basis.widths()
-    x, bumps, rates = basis.hyperkernel.scaled(X), basis.bumps(X), 1 / a - 1 / (4 * c)
-    bumps, q = bumps.expand(len(a), -1, -1), len(basis.centres)
+    x, rates, q = basis.hyperkernel.scaled(X), basis.rates(), len(basis.centres)
+    bumps = basis.bumps(X).expand(len(rates), -1, -1)
     M = torch.zeros(len(basis) + 2, len(basis) + 2, dtype=torch.float64)
-    for s in range(len(a)):
+    for s in range(len(rates)):
         rows = slice(s * q, (s + 1) * q)
-        for t in range(s, len(a)):
+        for t in range(s, len(rates)):
             columns = slice(t * q, (t + 1) * q)
             for psi in _falloff_root(x, float(rates[s] + rates[t]), rank, tol).T:
                 M[rows, columns] += (bumps[s].T @ (psi[:, None] * bumps[t])) ** 2
@@ -244,9 +243,10 @@ def leave_points_out_dual(
         if len(judged) == 0 or len(fitted) == 0:
             continue
         some, path = pairs.subset(judged), DualPath(K[fitted][:, fitted], pairs.subset(fitted), bias=bias)
+        K_new = K[judged][:, fitted]
         for number, ridge in enumerate(ridges):
             found = path.at(ridge)
-            gap = K[judged][:, fitted] @ found.weights + found.bias - some.targets
+            gap = K_new @ found.weights + found.bias - some.targets
             errors[number] += float((some.weights * gap**2).sum())
         squares += float((some.weights * some.targets**2).sum())
     return _relative(errors, squares)
