@@ -281,12 +281,14 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
             points = kernel.encode_training(X)[torch.from_numpy(kept)]
         self._rows = (kept, place, weights)
         self._learn_and_solve(kernel, self._training_set(points, labels, weights), warm)
-        if self.features is None and isinstance(self.features_, Nystroem):
-            self._report_signature(self.features_)
+        if self._explicit and self.features is None:
+            self._report_signature()
         return self
 
-    def _report_signature(self, features: Nystroem) -> None:
+    def _report_signature(self) -> None:
         """Say how indefinite the kernel is: its negative eigenvalues were flipped."""
+        features = self.features_
+        assert isinstance(features, Nystroem)
         signs = signature(features.kernel.matrix(features.points))
         if not signs.definite:
             warnings.warn(
