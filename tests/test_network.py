@@ -144,7 +144,8 @@ def test_left_out_outputs_are_those_of_the_other_rows():
     Z, data = problem()
     Z, Y = Z.detach(), data.targets
     w = torch.tensor([1.0] * 6 + [0.5] * 4 + [3.0] * 4, dtype=torch.float64)
-    left_out = Moments.of(Z, Y, w).left_out(RIDGE, Z, Y, w)
+    moments = Moments.of(Z, Y, w)
+    left_out = moments.left_out(moments.factor(RIDGE), Z, Y, w)
     for i in range(len(Z)):
         rest = w.clone()
         rest[i] = max(float(w[i]) - 1.0, 0.0)

@@ -37,7 +37,7 @@ def outputs(found, features=None) -> np.ndarray:
 
 def test_almost_all_rows_as_landmarks_are_almost_the_exact_solution():
     expected, found = exact(KERNEL, data(), RIDGE), nystroem(KERNEL, data(), RIDGE, N - 1, random())
-    assert len(found.rows) == pytest.approx(N // 20, abs=2)  # these are held out, not landmarks
+    assert len(found.left_out.rows) == pytest.approx(N // 20, abs=2)  # these are held out, not landmarks
     np.testing.assert_allclose(outputs(found), outputs(expected), atol=0.25)
     assert np.abs(outputs(found) - outputs(expected)).mean() < 0.01
 
@@ -48,7 +48,7 @@ def test_calibration_outputs_have_not_seen_their_targets(solve):
     Y, w = one_hot(RNG.integers(0, 2, N), 2), torch.ones(N, dtype=torch.float64)
     noisy = TrainingSet.of(torch.from_numpy(X), Y, weights=w, prior=smoothed_prior(Y, w))
     found = solve(Gaussian(0.1), noisy, 1e-6, 150, random())
-    assert float((found.outputs.argmax(1) == found.rows.strata).double().mean()) < 0.7
+    assert float((found.left_out.outputs.argmax(1) == found.left_out.rows.strata).double().mean()) < 0.7
 
 
 @pytest.mark.parametrize("rows", [7, 64, 10_000])
@@ -63,7 +63,7 @@ def test_explicit_features_are_the_exact_solution_of_their_kernel(rows, monkeypa
     with torch.no_grad():
         dense = features(NEW) @ features(torch.from_numpy(X)).T @ expected.coefficients + data().prior
     np.testing.assert_allclose(outputs(found, features), dense, atol=1e-8)
-    np.testing.assert_allclose(found.outputs, expected.outputs, atol=1e-8)  # leave-one-out
+    np.testing.assert_allclose(found.left_out.outputs, expected.left_out.outputs, atol=1e-8)  # leave-one-out
     assert found.squared_norm == pytest.approx(expected.squared_norm, rel=1e-6)
 
 
@@ -95,7 +95,7 @@ def test_fourier_features_come_close():
 
 def test_calibration_rows_of_landmarks_were_not_fitted():
     found = nystroem(KERNEL, data(), RIDGE, 60, random())
-    assert len(found.rows) == pytest.approx(N // 20, abs=2)
+    assert len(found.left_out.rows) == pytest.approx(N // 20, abs=2)
     rest, held = hold_out(data(), N // 20, random())
     assert len(rest) + len(held) == N
     assert not set(map(tuple, held.points.tolist())) & set(map(tuple, rest.points.tolist()))
@@ -124,5 +124,5 @@ def test_moments_add_up_in_any_order():
     last, first, second = (sum_up(features, rows.subset(torch.arange(N) % 3 == k)) for k in (2, 0, 1))
     parts = last + (first + second)
     torch.testing.assert_close(parts.gram, whole.gram)
-    torch.testing.assert_close(parts.weights(RIDGE, rows.prior), whole.weights(RIDGE, rows.prior))
+    torch.testing.assert_close(parts.weights(parts.factor(RIDGE)), whole.weights(whole.factor(RIDGE)))
     assert (parts.total, parts.largest) == (whole.total, whole.largest)

@@ -1,8 +1,8 @@
 """Raw outputs -> probabilities.
 
-Each map keeps the order of the classes (only "clip" calls all negative outputs equal). Those with numbers of their
-own are fitted on leave-one-out outputs, against targets smoothed by one row's worth, without which a separable set
-would ask for infinite confidence.
+Each map of our own keeps the order of the classes (only "clip" calls all negative outputs equal). Those with numbers of
+their own are fitted on leave-one-out outputs, against targets smoothed by one row's worth, without which a separable
+set would ask for infinite confidence. Any calibrator of scikit-learn can take their place.
 """
 
 from __future__ import annotations
@@ -14,24 +14,33 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.optimize import minimize
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor
 
 from kernelwright.embedding import clip_normalise
 
 __all__ = [
     "ClipMap",
+    "EstimatorMap",
     "PowerMap",
     "ProbabilityMap",
+    "Reliability",
     "SoftmaxMap",
     "calibrated_log_loss",
+    "drawn_to_prior",
     "expected_calibration_error",
     "fit_map",
     "fit_shifted_power",
+    "rejection_curve",
+    "reliability",
 ]
 
 
 class ProbabilityMap:
     """A map from rows of raw outputs to rows of probabilities."""
+
+    returns_to_prior = True  # whether rows far from all data are to be given the class frequencies instead
 
     def __call__(self, outputs: Tensor) -> Tensor:
         """Probabilities; each row has sum one."""
@@ -45,6 +54,8 @@ class ProbabilityMap:
 @dataclass(frozen=True)
 class ClipMap(ProbabilityMap):
     """Clip and normalise, Eq. (6) of [Hsu2018]_. Nothing to fit; under-confident."""
+
+    returns_to_prior = False
 
     def log(self, outputs: Tensor) -> Tensor:  # noqa: D102
         return clip_normalise(outputs).log()
@@ -77,8 +88,52 @@ class PowerMap(ProbabilityMap):
         return h.log(), 1.0 / root, 2.0 * self.softness**2 / (root * h)
 
 
-def fit_map(name: str, outputs: Tensor, targets: Tensor, weights: Tensor) -> ProbabilityMap:
-    """Fit the map called "power", "softmax" or "clip" to outputs at rows with one-hot targets."""
+@dataclass(frozen=True)
+class EstimatorMap(ProbabilityMap):
+    """Fitted scikit-learn calibrators: one classifier of raw outputs, or one regressor for each class."""
+
+    calibrators: tuple[Any, ...]
+    n_classes: int
+
+    SMALLEST = 1e-15  # a calibrator may say zero, which no later row could mend
+
+    @classmethod
+    def fit(cls, calibrator: Any, outputs: Tensor, targets: Tensor, weights: Tensor) -> EstimatorMap:
+        """Fit copies of a calibrator: a classifier to all outputs at once, a regressor to those of each class."""
+        F, Y, w = outputs.numpy(), targets.numpy(), weights.numpy()
+        given = {"sample_weight": w} if has_fit_parameter(calibrator, "sample_weight") else {}
+        if is_classifier(calibrator):
+            return cls((clone(calibrator).fit(F, Y.argmax(1), **given),), Y.shape[1])
+        columns = zip(F.T, Y.T, strict=True)
+        return cls(tuple(clone(calibrator).fit(f[:, None], y, **given) for f, y in columns), Y.shape[1])
+
+    def log(self, outputs: Tensor) -> Tensor:  # noqa: D102
+        F = outputs.numpy()
+        p = np.zeros((len(F), self.n_classes))
+        if is_classifier(self.calibrators[0]):
+            p[:, self.calibrators[0].classes_] = self.calibrators[0].predict_proba(F)
+        else:
+            for k, calibrator in enumerate(self.calibrators):
+                p[:, k] = calibrator.predict(F[:, k, None])
+        p = np.clip(p, self.SMALLEST, 1.0)
+        return torch.from_numpy(np.log(p / p.sum(1, keepdims=True)))
+
+
+def drawn_to_prior(log_p: Tensor, support: Tensor, prior: Tensor) -> Tensor:
+    """Logarithms of ``s p + (1 - s) prior``, where s is the relative support of a row, at most one.
+
+    A map that is right where the data are need not be where there are none: there, raw outputs are the class
+    frequencies, and a steep map would turn 0.7 into 0.95.
+    """
+    trust = support.clamp(0.0, 1.0)[:, None]
+    mixed = torch.logaddexp(log_p + trust.log(), prior.log() + (1.0 - trust).log())
+    return torch.where(trust < 1.0, mixed, log_p)
+
+
+def fit_map(name: Any, outputs: Tensor, targets: Tensor, weights: Tensor) -> ProbabilityMap:
+    """Fit the map called "power", "softmax" or "clip", or a scikit-learn calibrator, to outputs at one-hot targets."""
+    if not isinstance(name, str):
+        return EstimatorMap.fit(name, outputs, targets, weights)
     if name not in ("power", "softmax", "clip"):
         raise ValueError(f"A probability map must be 'power', 'softmax' or 'clip'. Got {name!r} instead.")
     if name == "clip":
@@ -170,13 +225,62 @@ def _smoothed_cross_entropy(targets: Tensor, weights: Tensor) -> Callable[[Tenso
     return value_and_slope
 
 
-def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:
-    """Mean gap between confidence and accuracy over equal-width bins of the confidence in the predicted class.
+@dataclass(frozen=True)
+class Reliability:
+    """Stated confidence against accuracy, in bins of the confidence in the predicted class; empty bins are left out."""
 
-    ``labels`` are integers that number the columns of ``probabilities``.
+    confidence: np.ndarray  # mean in each bin
+    accuracy: np.ndarray
+    counts: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error: the mean gap between the two over all rows."""
+        return float(self.counts @ np.abs(self.confidence - self.accuracy) / self.counts.sum())
+
+
+def reliability(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> Reliability:
+    """Bins of equal width; ``labels`` are integers that number the columns of ``probabilities``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.calibration import reliability
+    >>> curve = reliability(np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6]]), np.array([0, 1, 1]))
+    >>> curve.confidence, curve.accuracy, curve.counts, round(curve.error, 2)
+    (array([0.6, 0.9]), array([1. , 0.5]), array([1, 2]), 0.4)
     """
-    confidence = probabilities.max(1)
-    correct = probabilities.argmax(1) == labels
+    confidence, correct = probabilities.max(1), probabilities.argmax(1) == labels
     bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
-    gaps = np.bincount(bins, confidence - correct, n_bins)
-    return float(np.abs(gaps).sum() / len(labels))
+    counts = np.bincount(bins, minlength=n_bins)
+    filled = counts > 0
+    means = [np.bincount(bins, values, n_bins)[filled] / counts[filled] for values in (confidence, correct)]
+    return Reliability(means[0], means[1], counts[filled])
+
+
+def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:
+    """Mean gap between confidence and accuracy over equal-width bins of the confidence in the predicted class."""
+    return reliability(probabilities, labels, n_bins).error
+
+
+def rejection_curve(
+    probabilities: np.ndarray, labels: np.ndarray, uncertainty: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of answered rows, and the accuracy on them if the most uncertain rows are refused.
+
+    Uncertainty is one minus the confidence unless it is given (an entropy, say). Rows of equal uncertainty are answered
+    or refused together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.calibration import rejection_curve
+    >>> rejection_curve(np.array([[0.9, 0.1], [0.2, 0.8], [0.55, 0.45], [0.6, 0.4]]), np.array([0, 1, 1, 0]))
+    (array([0.25, 0.5 , 0.75, 1.  ]), array([1.  , 1.  , 1.  , 0.75]))
+    """
+    u = 1.0 - probabilities.max(1) if uncertainty is None else np.asarray(uncertainty, dtype=np.float64)
+    order = np.argsort(u, kind="stable")
+    correct = (probabilities.argmax(1) == labels)[order]
+    last_of_equals = np.append(np.flatnonzero(np.diff(u[order])), len(u) - 1)
+    answered = last_of_equals + 1.0
+    return answered / len(u), np.cumsum(correct)[last_of_equals] / answered

@@ -25,6 +25,7 @@ from kernelwright.kernels import Kernel
 from kernelwright.objectives import Setting, held_out, in_sample
 from kernelwright.parameters import Positive, raw_bounds
 from kernelwright.primal import Moments, ridge_weights
+from kernelwright.support import inverse_leverage, leverage_sketch, nearest, nearest_other
 
 __all__ = [
     "Bound",
@@ -99,6 +100,12 @@ class Head(nn.Module):
 
     def apply_solution(self, new: Tensor, coefficients: Tensor, points: Tensor | None) -> Tensor:
         """Raw outputs at features ``new`` by a :class:`Solution` (its coefficients and points)."""
+        return self.apply_with_support(new, coefficients, points, None)[0]
+
+    def apply_with_support(
+        self, new: Tensor, coefficients: Tensor, points: Tensor | None, sketch: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """The same, and the support of each; features need the solution's sketch for that, else it is empty."""
         raise NotImplementedError
 
     def keep_in_limits(self) -> None:
@@ -143,14 +150,28 @@ class LinearHead(Head):
         Z = self.widen(network.features(some.points))
 
         def left_out(ridge: float) -> Tensor:
-            return moments.left_out(ridge, Z, some.targets, some.weights)
+            return moments.left_out(moments.factor(ridge), Z, some.targets, some.weights)
 
         ridge = best_ridge(ridge, left_out, some) if choose_ridge else ridge
-        W = moments.weights(ridge)
-        return Solution(ridge, W, None, left_out(ridge), float(W.square().sum()), moments.largest)
+        factor = moments.factor(ridge)
+        W, sketch = moments.weights(factor), leverage_sketch(factor)
+        return Solution(
+            ridge,
+            W,
+            points=None,
+            fitted=Z @ W,
+            left_out=moments.left_out(factor, Z, some.targets, some.weights),
+            support=inverse_leverage(Z, sketch, some.weights),
+            squared_norm=float(W.square().sum()),
+            largest=moments.largest,
+            sketch=sketch,
+        )
 
-    def apply_solution(self, new: Tensor, coefficients: Tensor, points: Tensor | None) -> Tensor:  # noqa: D102
-        return self.widen(new) @ coefficients
+    def apply_with_support(  # noqa: D102
+        self, new: Tensor, coefficients: Tensor, points: Tensor | None, sketch: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        Z = self.widen(new)
+        return Z @ coefficients, Z.new_empty(0) if sketch is None else inverse_leverage(Z, sketch)
 
     def widen(self, Z: Tensor) -> Tensor:
         """The features, with the constant one if there is an intercept."""
@@ -197,14 +218,28 @@ class KernelHead(Head):
             part = K[judged][:, judged]
             ridge = best_ridge(ridge, lambda ridge: embed(part, some, ridge).leave_one_out(), some)
         solved = embed(K, data, ridge)
-        left_out = solved.leave_one_out()[judged]
-        return Solution(ridge, solved.coefficients, points, left_out, solved.squared_norm, sup)
+        return Solution(
+            ridge,
+            solved.coefficients,
+            points=points,
+            fitted=solved.fitted[judged],
+            left_out=solved.leave_one_out()[judged],
+            support=nearest_other(K, data.weights)[judged] - float(self.intercept),
+            squared_norm=solved.squared_norm,
+            largest=sup,
+        )
 
-    def apply_solution(self, new: Tensor, coefficients: Tensor, points: Tensor | None) -> Tensor:  # noqa: D102
+    def apply_with_support(  # noqa: D102
+        self, new: Tensor, coefficients: Tensor, points: Tensor | None, sketch: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         assert points is not None
+        outputs, support = [], []
         with torch.no_grad():
-            blocks = new.split(max(1, BLOCK_ENTRIES // len(points)))
-            return torch.cat([self.matrix(block, points) @ coefficients for block in blocks])
+            for block in new.split(max(1, BLOCK_ENTRIES // len(points))):
+                K = self.matrix(block, points)
+                outputs.append(K @ coefficients)
+                support.append(nearest(K) - float(self.intercept))  # the constant says nothing of nearness
+        return torch.cat(outputs), torch.cat(support)
 
     def matrix(self, points: Tensor, others: Tensor | None = None) -> Tensor:
         """Kernel values of features, differentiable in them."""
@@ -315,9 +350,12 @@ class Solution:
     ridge: float
     coefficients: Tensor  # W (a row for each feature), or V (a row for each training row) under a kernel
     points: Tensor | None  # features of the training rows, where a kernel needs them
+    fitted: Tensor  # outputs at the judged rows
     left_out: Tensor  # outputs at the judged rows, each by the embedding of all other rows
+    support: Tensor  # of the judged rows by all others
     squared_norm: float
     largest: float  # k(x, x) over the training rows
+    sketch: Tensor | None = None  # of the leverage, where there is no kernel
 
 
 RIDGE_STEPS = 10.0 ** (np.arange(-6, 7) / 2.0)

@@ -116,8 +116,9 @@ class Moments:
     >>> from kernelwright.primal import Moments
     >>> Z, w = torch.eye(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
     >>> halves = Moments.of(Z[:1], Z[:1], w[:1]) + Moments.of(Z[1:], Z[1:], w[1:])
-    >>> bool(torch.equal(halves.weights(0.5), Moments.of(Z, Z, w).weights(0.5)))
-    True
+    >>> halves.weights(halves.factor(ridge=0.5))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.5000]], dtype=torch.float64)
     """
 
     gram: Tensor  # Z^T diag(w) Z
@@ -143,18 +144,21 @@ class Moments:
             max(self.largest, other.largest),
         )
 
-    def weights(self, ridge: float, prior: Tensor | float = 0.0) -> Tensor:
-        """``W``, the embedding of all rows that were summed, of targets less the prior."""
-        return factorise(self.gram, ridge * self.total).solve(self.cross - self.sums[:, None] * prior)
+    def factor(self, ridge: float) -> Factor:
+        """Of S, for a ridge relative to the number of rows."""
+        return factorise(self.gram, ridge * self.total)
 
-    def left_out(self, ridge: float, Z: Tensor, targets: Tensor, w: Tensor, prior: Tensor | float = 0.0) -> Tensor:
+    def weights(self, factor: Factor, prior: Tensor | float = 0.0) -> Tensor:
+        """``W``, the embedding of all rows that were summed, of targets less the prior."""
+        return factor.solve(self.cross - self.sums[:, None] * prior)
+
+    def left_out(self, factor: Factor, Z: Tensor, targets: Tensor, w: Tensor, prior: Tensor | float = 0.0) -> Tensor:
         """Outputs at some of the rows, each by the embedding of all rows but itself, in closed form.
 
         With ``q = z^T S^-1 z`` the residual is ``(y - prior - W^T z) / (1 - u q)``. Of a row of weight w > 1, which
         counts as w rows, one is left out: ``u = min(w, 1)``.
         """
-        factor = factorise(self.gram, ridge * self.total)
         leverage = (triangular_solve(factor, Z.T.contiguous()) ** 2).sum(0)
         kept = (1.0 - w.clamp(max=1.0) * leverage).clamp(min=1e-10)  # zero only to rounding, for a row fitted exactly
-        fitted = prior + Z @ factor.solve(self.cross - self.sums[:, None] * prior)
+        fitted = prior + Z @ self.weights(factor, prior)
         return targets - (targets - fitted) / kept[:, None]

@@ -6,10 +6,24 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
+from scipy.stats import beta as binomial_tail
 from torch import Tensor
 
-__all__ = ["RiskBound", "brier_loss", "clipped_log_loss", "complexity_multiplier", "rademacher_bound"]
+__all__ = [
+    "RiskBound",
+    "brier_loss",
+    "clipped_log_loss",
+    "clipped_losses",
+    "complexity_multiplier",
+    "fixed_kernel_bound",
+    "holdout_error_bound",
+    "holdout_loss_bound",
+    "left_out_estimate",
+    "rademacher_bound",
+]
 
 EPSILON = 1e-15  # the clip of [Hsu2018]_, section 5
 
@@ -51,15 +65,34 @@ def complexity_multiplier(weight: float | str, n: float) -> float:
     return float(weight)
 
 
+LOSSES = {
+    "clipped": "cross entropy of the raw outputs, clipped at 1/e (never above 1)",
+    "error": "share of wrong answers",
+}
+
+
 @dataclass(frozen=True)
 class RiskBound:
-    """An upper bound on an expected loss, with its parts and the conditions under which it holds."""
+    """An upper bound on an expected loss, with its parts and the conditions under which it holds.
+
+    Examples
+    --------
+    >>> from kernelwright.risk import holdout_error_bound
+    >>> bound = holdout_error_bound([0, 0, 1, 0] * 25, beta=0.05)
+    >>> print(bound)
+    Upper bound by "holdout" on the share of wrong answers
+    held-out error rate       0.2500
+    exact binomial margin     0.0813
+    total                     0.3313
+    Not vacuous. Holds with probability 0.95.
+    New rows are drawn like the held-out rows, none of which was used in fitting.
+    """
 
     method: str
     parts: Mapping[str, float]
-    confidence: float
-    ceiling: float  # the bounded loss is never larger than this
+    confidence: float  # zero where nothing is guaranteed
     conditions: str
+    loss: str = "clipped"  # what is bounded: a word of LOSSES
 
     @property
     def total(self) -> float:
@@ -68,36 +101,115 @@ class RiskBound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says nothing: it is at least as large as the loss can ever be."""
-        return self.total >= self.ceiling
+        """Whether the bound says nothing: both losses are never larger than 1."""
+        return self.total >= 1.0
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether this is a bound at all, and not only an estimate."""
+        return self.confidence > 0
 
     def __str__(self) -> str:
-        width = max(len(name) for name in (*self.parts, "total"))
-        rows = [f"{name:<{width}}  {value:10.4f}" for name, value in (*self.parts.items(), ("total", self.total))]
-        verdict = f"vacuous: the loss itself is at most {self.ceiling:g}" if self.vacuous else "not vacuous"
-        head = f"Risk bound ({self.method}), holds with probability {self.confidence:g}"
-        return "\n".join([head, *rows, verdict, self.conditions])
+        width = max(len(name) for name in (*self.parts, "total")) + 1
+        rows = [f"{name:<{width}} {value:10.4f}" for name, value in (*self.parts.items(), ("total", self.total))]
+        head = f'{"Upper bound" if self.guaranteed else "Estimate"} by "{self.method}" on the {LOSSES[self.loss]}'
+        verdict = "Vacuous: the loss is never above 1 anyway." if self.vacuous else "Not vacuous."
+        holds = f"Holds with probability {self.confidence:g}." if self.guaranteed else "No guarantee."
+        return "\n".join([head, *rows, f"{verdict} {holds}", self.conditions])
 
 
-def rademacher_bound(loss: float, complexity: float, n: float, beta: float, *, empirical: bool = False) -> RiskBound:
-    """Theorem 4, Eq. (11) of [Hsu2018]_: data fit, ``4e`` times the complexity, and a term of the sample size."""
+NEW_ROWS = "New rows are drawn like the training rows."
+
+
+def rademacher_bound(loss: float, complexity: float, n: float, beta: float, *, prior: float = 0.0) -> RiskBound:
+    """Theorem 4, Eq. (11) of [Hsu2018]_: data fit, ``4e`` times the complexity, and a term of the sample size.
+
+    ``prior`` is the norm of what is added to all raw outputs; it is zero in the theorem.
+    """
+    _check_beta(beta)
+    parts = {"training loss": loss, "4e x complexity": 4 * math.e * complexity}
+    if prior:
+        parts["4e/sqrt(n) x prior"] = 4 * math.e * prior / math.sqrt(n)
+    parts["sample size"] = math.sqrt(8 / n * math.log(2 / beta))
+    conditions = f"{NEW_ROWS} As stated by Theorem 4 of [Hsu2018], for a kernel learned from the same rows."
+    return RiskBound("rademacher", parts, 1 - beta, conditions)
+
+
+RADII = 1.1  # ratio of the grid of norms over which the fixed-kernel bound is uniform
+
+
+def fixed_kernel_bound(loss: float, complexity: float, n: float, beta: float) -> RiskBound:
+    """The same for a kernel that was not chosen with these n rows: ``4e / sqrt(n)`` times the complexity.
+
+    ``loss`` is the mean over the rows, clipped at 1/e. The norm of the embedding does depend on the rows, so the bound
+    is made for a geometric grid of norms at once, norm j with a share ``1 / (1.5 (|j| + 1) (|j| + 2))`` of beta
+    (these have sum one), and the complexity is rounded up to the grid. The proof is in ``docs/theory/bounds.md``.
+    """
+    _check_beta(beta)
+    j = math.ceil(math.log(max(complexity, 1e-12)) / math.log(RADII) - 1e-9)
+    share = 1 / (1.5 * (abs(j) + 1) * (abs(j) + 2))
+    return RiskBound(
+        "rademacher-fixed-kernel",
+        {
+            "training loss": loss,
+            "4e/sqrt(n) x complexity": 4 * math.e * RADII**j / math.sqrt(n),
+            "sample size": math.sqrt(8 / n * math.log(2 / (beta * share))),
+        },
+        1 - beta,
+        f"{NEW_ROWS} The kernel and the scale of the inputs were not chosen with the rows the embedding was solved on.",
+    )
+
+
+HELD_OUT_ROWS = "New rows are drawn like the held-out rows, none of which was used in fitting."
+
+
+def holdout_loss_bound(losses: ArrayLike, beta: float) -> RiskBound:
+    """The empirical Bernstein bound (theorem 4 of [Maurer2009]_) for losses in [0, 1] at held-out rows."""
+    _check_beta(beta)
+    losses = np.asarray(losses, dtype=np.float64)
+    n = len(losses)
+    if n < 2:
+        raise ValueError(f"A bound from held-out losses needs at least 2 held-out rows. Got {n}.")
+    log = math.log(2 / beta)
+    parts = {
+        "held-out loss": float(losses.mean()),
+        "spread": math.sqrt(2 * float(losses.var(ddof=1)) * log / n),
+        "sample size": 7 * log / (3 * (n - 1)),
+    }
+    return RiskBound("holdout", parts, 1 - beta, HELD_OUT_ROWS)
+
+
+def holdout_error_bound(wrong: ArrayLike, beta: float) -> RiskBound:
+    """The exact binomial bound (Clopper and Pearson) from held-out rows that were answered wrong (1) or right (0)."""
+    _check_beta(beta)
+    wrong = np.asarray(wrong, dtype=bool)
+    n, k = len(wrong), int(wrong.sum())
+    if n < 1:
+        raise ValueError("A bound from held-out rows needs at least one.")
+    upper = 1.0 if k == n else float(binomial_tail.ppf(1 - beta, k + 1, n - k))
+    parts = {"held-out error rate": k / n, "exact binomial margin": upper - k / n}
+    return RiskBound("holdout", parts, 1 - beta, HELD_OUT_ROWS, loss="error")
+
+
+def left_out_estimate(values: ArrayLike, weights: ArrayLike, loss: str) -> RiskBound:
+    """The mean loss at rows that were left out one at a time: an estimate, and a good one, but no guarantee."""
+    values, w = np.asarray(values, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    mean = float(np.average(values, weights=w))
+    spread = math.sqrt(float(np.average((values - mean) ** 2, weights=w)) / max(float(w.sum()), 1.0))
+    conditions = (
+        f"{NEW_ROWS} Its standard error is about {spread:.2g}. The hyperparameters and the calibration were "
+        "chosen with the same rows, which makes it a little too low."
+    )
+    return RiskBound(
+        "leave-one-out", {f"leave-one-out {'loss' if loss == 'clipped' else loss}": mean}, 0.0, conditions, loss
+    )
+
+
+def clipped_losses(outputs: Tensor, targets: Tensor) -> Tensor:
+    """The loss that the bounds speak of, row by row: ``-log clip(f_y, 1/e, 1)``, between 0 and 1."""
+    return -(outputs * targets).sum(1).clamp(math.exp(-1), 1.0).log()
+
+
+def _check_beta(beta: float) -> None:
     if not 0 < beta < 1:
         raise ValueError(f"The 'beta' parameter must lie between 0 and 1. Got {beta!r} instead.")
-    conditions = (
-        "Bounds the expected cross entropy clipped at 1/e (at most 1) on new rows drawn like the training rows, "
-        "as stated by Theorem 4 of [Hsu2018]."
-    )
-    if empirical:
-        conditions += " The kernel is unbounded: its sup k(x, x) was taken over the training rows, so the bound "
-        conditions += "speaks only of inputs that are no larger."
-    return RiskBound(
-        method="rademacher",
-        parts={
-            "training loss": loss,
-            "4e x complexity": 4 * math.e * complexity,
-            "sample size": math.sqrt(8 / n * math.log(2 / beta)),
-        },
-        confidence=1 - beta,
-        ceiling=1.0,
-        conditions=conditions,
-    )

@@ -27,9 +27,10 @@ from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.nystroem import RESIDUAL, KernelRows, embed_by_landmarks
 from kernelwright.primal import Moments
-from kernelwright.risk import clipped_log_loss
+from kernelwright.support import inverse_leverage, leverage_sketch, nearest, nearest_other
 
 __all__ = [
+    "LeftOut",
     "Solution",
     "choose_solver",
     "exact",
@@ -47,15 +48,25 @@ HERDING_CANDIDATES = 5000  # of each class: their kernel matrix must fit
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """Some rows as new ones: what an embedding says of them that has not seen them."""
+
+    outputs: Tensor
+    rows: TrainingSet
+    support: Tensor  # by the other rows
+
+
+@dataclass(frozen=True)
 class Solution:
-    """An embedding, and outputs that its probabilities can be calibrated on."""
+    """An embedding, what it says of rows it was solved on, and what it says of rows left out."""
 
     points: Tensor | None  # those the coefficients belong to; None where they belong to features
     coefficients: Tensor
     squared_norm: float
-    training_loss: float
-    outputs: Tensor  # at ``rows``, by an embedding that has not seen their targets
-    rows: TrainingSet
+    fitted: Tensor  # outputs at ``fitted_rows``
+    fitted_rows: TrainingSet
+    left_out: LeftOut  # probabilities are calibrated on these
+    sketch: Tensor | None = None  # of the leverage, for features
 
 
 def choose_solver(n: int, n_landmarks: int | None) -> tuple[str, int]:
@@ -73,10 +84,12 @@ def usual_landmarks(n: int) -> int:
 
 def exact(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution:
     """The dual form on all rows; leave-one-out outputs in closed form."""
-    embedding = embed(kernel.matrix(data.points), data, ridge)
-    loss, _ = clipped_log_loss(embedding.fitted, data.targets, data.weights)
-    outputs = embedding.leave_one_out()
-    return Solution(data.points, embedding.coefficients, embedding.squared_norm, loss, outputs, data)
+    K = kernel.matrix(data.points)
+    embedding, support = embed(K, data, ridge), nearest_other(K, data.weights)
+    left_out = LeftOut(embedding.leave_one_out(), data, support)
+    return Solution(
+        data.points, embedding.coefficients, embedding.squared_norm, embedding.fitted, data, left_out=left_out
+    )
 
 
 def nystroem(kernel: Kernel, data: TrainingSet, ridge: float, n_landmarks: int, generator: torch.Generator) -> Solution:
@@ -97,9 +110,8 @@ def nystroem(kernel: Kernel, data: TrainingSet, ridge: float, n_landmarks: int, 
         )
     alpha = embedding.coefficients
     fitted = torch.cat([block.double() @ alpha for _, block in rows]) + rest.prior
-    loss, _ = clipped_log_loss(fitted, rest.targets, rest.weights)
-    outputs = kernel.forward(held.points, landmarks) @ alpha + held.prior
-    return Solution(landmarks, alpha, embedding.squared_norm, loss, outputs, held)
+    left_out = _new_rows(kernel, held, landmarks, alpha)
+    return Solution(landmarks, alpha, embedding.squared_norm, fitted, rest, left_out)
 
 
 def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generator: torch.Generator) -> Solution:
@@ -122,8 +134,12 @@ def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generato
         return found
     # A picked row stands for many: to leave out one of them says little. Rows that were not picked are new.
     rows = data.subset(others).sample(LEFT_OUT_ROWS, generator)
-    outputs = kernel.forward(rows.points, data.points[picked]) @ found.coefficients + data.prior
-    return replace(found, outputs=outputs, rows=rows)
+    return replace(found, left_out=_new_rows(kernel, rows, data.points[picked], found.coefficients))
+
+
+def _new_rows(kernel: Kernel, rows: TrainingSet, points: Tensor, coefficients: Tensor) -> LeftOut:
+    K = kernel.forward(rows.points, points)
+    return LeftOut(K @ coefficients + rows.prior, rows, nearest(K))
 
 
 def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[TrainingSet, TrainingSet]:
@@ -150,9 +166,10 @@ def sum_up(features: FeatureMap, data: TrainingSet) -> Moments:
 
 def explicit(moments: Moments, features: FeatureMap, sample: TrainingSet, ridge: float) -> Solution:
     """The primal form of rows that have been summed up, with leave-one-out outputs at a sample of them."""
-    W = moments.weights(ridge, sample.prior)
     with torch.no_grad():
         Z = features(sample.points).double()
-    loss, _ = clipped_log_loss(sample.prior + Z @ W, sample.targets, sample.weights)
-    outputs = moments.left_out(ridge, Z, sample.targets, sample.weights, sample.prior)
-    return Solution(None, W, float(W.square().sum()), loss, outputs, sample)
+    factor = moments.factor(ridge)
+    W, sketch = moments.weights(factor, sample.prior), leverage_sketch(factor)
+    outputs = moments.left_out(factor, Z, sample.targets, sample.weights, sample.prior)
+    left_out = LeftOut(outputs, sample, inverse_leverage(Z, sketch, sample.weights))
+    return Solution(None, W, float(W.square().sum()), sample.prior + Z @ W, sample, left_out, sketch)

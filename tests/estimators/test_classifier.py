@@ -73,7 +73,7 @@ def test_complexity_and_bound_are_equation_11(moons):
     assert list(bound.parts.values()) == pytest.approx([loss, 4 * np.e * r, np.sqrt(8 / len(y) * np.log(20))], rel=1e-9)
     assert bound.confidence == pytest.approx(0.9)
     assert bound.vacuous
-    assert "vacuous" in str(bound)
+    assert "Vacuous" in str(bound)
 
 
 def test_embedding_weights_are_equation_2(moons):

@@ -54,7 +54,7 @@ def test_final_embedding_is_ridge_regression_on_all_rows_in_evaluation_mode(moon
 def test_a_linear_kernel_on_top_learns_what_the_linear_head_learns(moons):
     explicit, implicit = (small(kernel=kernel, ridge=0.02).fit(*moons) for kernel in (None, Linear()))
     assert [s.objective for s in implicit.history_] == pytest.approx([s.objective for s in explicit.history_], rel=1e-3)
-    np.testing.assert_allclose(implicit.predict_proba(moons[0]), explicit.predict_proba(moons[0]), atol=0.01)
+    np.testing.assert_allclose(implicit.raw_outputs(moons[0]), explicit.raw_outputs(moons[0]), atol=0.01)
 
 
 def test_any_kernel_on_top_is_learned_with_the_network(moons):

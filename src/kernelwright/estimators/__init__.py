@@ -6,6 +6,7 @@ from kernelwright.estimators.krein import KreinSVC
 from kernelwright.estimators.learned import LearnedKernelClassifier
 from kernelwright.estimators.mean_embedding import ConditionalMeanEmbedding
 from kernelwright.estimators.network import EmbeddingNetworkClassifier
+from kernelwright.estimators.prediction_sets import PredictionSets
 
 __all__ = [
     "ConditionalMeanEmbedding",
@@ -15,4 +16,5 @@ __all__ = [
     "HyperKernelSVR",
     "KreinSVC",
     "LearnedKernelClassifier",
+    "PredictionSets",
 ]

@@ -16,8 +16,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from kernelwright.arrays import check_memory, class_labels, row_weights
-from kernelwright.calibration import ProbabilityMap
+from kernelwright.calibration import ProbabilityMap, drawn_to_prior
 from kernelwright.kernels import Kernel, Precomputed, Tabular
+from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
+from kernelwright.scaling import TableViews
+from kernelwright.support import relative
 from kernelwright.training import Step
 
 __all__ = ["KernelEstimator", "ProbabilityClassifier", "refuse_if_too_large", "with_lines"]
@@ -29,11 +32,13 @@ MERGE_UP_TO = 5000  # rows, where equal rows need not be merged: beyond, it cost
 
 
 class ProbabilityClassifier(ClassifierMixin):
-    """Labels in, and all that is predicted from raw outputs: a subclass has ``_raw`` and a probability map."""
+    """Labels in, and all that is predicted from raw outputs. A subclass has ``_outputs_and_support``."""
 
     classes_: np.ndarray
     class_weight: Any
     probability_map_: ProbabilityMap
+    class_prior_: np.ndarray  # what probabilities return to far from all training rows
+    usual_support_: float
 
     def _check_labels(self, y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels and weights of the rows that count, and which rows those are (weight not zero)."""
@@ -43,12 +48,13 @@ class ProbabilityClassifier(ClassifierMixin):
         self.classes_, labels = class_labels(y[kept], self)
         return labels, weights[kept], kept
 
-    def _raw(self, X: Any) -> Tensor:
+    def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
+        """Raw outputs, and support that is not yet relative to the usual level."""
         raise NotImplementedError
 
     def raw_outputs(self, X: Any) -> np.ndarray:
         """``f(x)`` of Eq. (5), a column for each class: estimates of the probabilities that may leave [0, 1]."""
-        return self._raw(X).numpy()
+        return self._outputs_and_support(X)[0].numpy()
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw outputs (Eq. 5); for two classes the second less the first, as scikit-learn has it."""
@@ -56,19 +62,48 @@ class ProbabilityClassifier(ClassifierMixin):
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Calibrated probabilities, a column for each of ``classes_``."""
-        outputs = self._raw(X)
-        return self.probability_map_(outputs).numpy()
+        """Calibrated probabilities, a column for each of ``classes_``.
+
+        Where a row has less :meth:`support` than is usual, they are drawn to the class frequencies, and far from all
+        training rows they are these (except with ``probability="clip"``, which is Eq. (6) to the letter).
+        """
+        return self._log_proba(*self._outputs_and_support(X)).exp().numpy()
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of :meth:`predict_proba`."""
-        outputs = self._raw(X)
-        return self.probability_map_.log(outputs).numpy()
+        return self._log_proba(*self._outputs_and_support(X)).numpy()
+
+    def _log_proba(self, outputs: Tensor, support: Tensor) -> Tensor:
+        log_p = self.probability_map_.log(outputs)
+        if not self.probability_map_.returns_to_prior:
+            return log_p
+        return drawn_to_prior(log_p, relative(support, self.usual_support_), torch.from_numpy(self.class_prior_))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of largest probability."""
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
+
+    def support(self, X: Any) -> np.ndarray:
+        """How much the training rows say about each row.
+
+        It is the kernel's value with the nearest training row (for explicit features one over the leverage), in units
+        of what only a hundredth of the training rows stay below with respect to the others. So about one row in a
+        hundred of the same kind lies below 1; many rows below 1 are rows of another kind, and near 0 the model
+        has nothing to go by.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
+        >>> from kernelwright import EmbeddingClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = EmbeddingClassifier(random_state=0).fit(X[::2], y[::2])
+        >>> bool(np.mean(model.support(X[1::2]) < 1) < 0.1), model.support(X[:1] + 100.0).round(3)
+        (True, array([0.]))
+        """
+        _, support = self._outputs_and_support(X)
+        return relative(support, self.usual_support_).numpy()
 
 
 class KernelEstimator(BaseEstimator):
@@ -101,10 +136,36 @@ class KernelEstimator(BaseEstimator):
             X = validate_data(self, X, dtype=np.float64, reset=False)
         return self._encode(self.kernel_, X)
 
-    def _kernel_blocks(self, points: Tensor) -> Iterator[Tensor]:
+    def relevance(self) -> Relevance:
+        """Features by falling relevance, from the learned length scales; prints as a table.
+
+        A feature's share is its spread over its length scale, relative to the sum over all features. It says how much
+        the kernel listens to the feature, not whether the feature causes anything: of two that say the same, one may
+        get all. Warns where a length scale sits at a bound.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from kernelwright import EmbeddingClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = EmbeddingClassifier(random_state=0).fit(X, y)
+        >>> model.relevance().rows[0].name.startswith("petal")
+        True
+        """
+        check_is_fitted(self)
+        n = getattr(self, "n_features_in_", 0)
+        names = getattr(self, "feature_names_in_", [f"x{d}" for d in range(n)])
+        columns = self.scaler_.columns_ if isinstance(self.scaler_, TableViews) else np.arange(n)
+        seen = self.points_[:, : len(columns)] if len(self.points_) > 1 else np.empty((0, 0))
+        spread = seen.std(0) if len(seen) else np.ones(len(columns))  # explicit features keep no points
+        found = rank_features(self.kernel_, names, columns, spread)
+        warn_of_bounds(found)
+        return found
+
+    def _kernel_blocks(self, points: Tensor, n_rows: int | None = None) -> Iterator[Tensor]:
         """Kernel values of new points with the training points, some rows at a time."""
         training = torch.from_numpy(self.points_)
-        for block in points.split(max(1, BLOCK_ENTRIES // len(training))):
+        for block in points.split(n_rows or max(1, BLOCK_ENTRIES // len(training))):
             with torch.no_grad():
                 yield self.kernel_.forward(block, training)
 

@@ -6,19 +6,21 @@ import copy
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from kernelwright.arrays import generator, merge_duplicates, one_hot, seed_of
 from kernelwright.calibration import fit_map, fit_shifted_power
+from kernelwright.conformal import LeftOutRows, Link
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.entropy import clip_entropy, embedding_entropy
 from kernelwright.errors import NumericalRepairWarning
@@ -30,11 +32,11 @@ from kernelwright.estimators.base import (
     with_lines,
 )
 from kernelwright.estimators.batches import BOUND_ROWS, BatchFitting
+from kernelwright.estimators.bounds import HERDED, UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.features import FeatureMap, Nystroem, fourier_features
 from kernelwright.indefinite import signature
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.linalg import threads_for
-from kernelwright.risk import RiskBound, rademacher_bound
 from kernelwright.scaling import make_scaler
 from kernelwright.solvers import (
     FEATURE_ROWS,
@@ -48,6 +50,7 @@ from kernelwright.solvers import (
     sum_up,
     usual_landmarks,
 )
+from kernelwright.support import inverse_leverage, nearest, nearest_other, relative, usual_level
 from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose
 
@@ -67,7 +70,25 @@ LEARN = (
 )
 
 
-class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
+@dataclass(frozen=True)
+class Rows:
+    """Training rows: vectors as they came, or points that a kernel on other things has made of them."""
+
+    X: Any
+    points: Tensor | None
+    labels: np.ndarray
+    weights: np.ndarray
+
+    def subset(self, chosen: np.ndarray) -> Rows:
+        """Some of the rows; all of them are not copied."""
+        if len(chosen) == len(self.labels):
+            return self
+        X = None if self.X is None else self.X[chosen]
+        points = None if self.points is None else self.points[torch.from_numpy(chosen)]
+        return Rows(X, points, self.labels[chosen], self.weights[chosen])
+
+
+class EmbeddingClassifier(BoundedRisk, ProbabilityClassifier, BatchFitting, KernelEstimator):
     """Class probabilities from a kernel that is learned from the data.
 
     A conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge
@@ -113,14 +134,22 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
     n_landmarks : int or None, default=None
         Landmarks of "nystroem", features of "fourier", rows of "herding"; ``None`` is one in 20 rows, between 1000
         and 7500.
-    probability : {"auto", "power", "softmax", "clip"}, default="auto"
+    probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
         Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
-        "clip" is Eq. (6).
+        "clip" is Eq. (6). Any scikit-learn calibrator is fitted to the same outputs: a classifier
+        (``LogisticRegression()``) to all of them at once, a regressor (``IsotonicRegression(out_of_bounds="clip")``) to
+        those of each class.
     scale : {"auto", "standard", "unit", None}, default="auto"
         What is done to the inputs first. "auto" gives the default kernel its own views of a table and leaves the
         inputs of a given kernel untouched.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn: multiplies the weights of the rows.
+    kernel_share : float or None, default=None
+        Share of the rows that the kernel, the ridge and the scale of the inputs are learned from, at random; the
+        embedding is then solved on the *other* rows, so that :meth:`risk_bound` has its fixed-kernel form. ``None``
+        takes all rows for both, which predicts better.
+    holdout_share : float or None, default=None
+        Share of the rows that are not fitted at all but kept for ``risk_bound("holdout")``, at random.
     warm_start : bool, default=False
         Start from the hyperparameters of the last fit.
     callback : callable or None, default=None
@@ -158,6 +187,10 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         Distinct training points (or landmarks) as the kernel sees them, and V of Eq. (5); with features, ``points_`` is
         empty and the coefficients are W.
     probability_map_ : ProbabilityMap
+    class_prior_ : ndarray
+        Class frequencies, which probabilities return to far from all data.
+    usual_support_ : float
+        The unit of :meth:`support`.
     n_features_in_, feature_names_in_
 
     Notes
@@ -199,9 +232,11 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         "solver": [StrOptions({"auto", "exact", "nystroem", "fourier", "herding"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
         "device": [StrOptions({"auto", "cpu"})],
-        "probability": [StrOptions({"auto", "power", "softmax", "clip"})],
+        "probability": [StrOptions({"auto", "power", "softmax", "clip"}), HasMethods(["fit", "predict"])],
         "scale": [StrOptions({"auto", "standard", "unit"}), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "kernel_share": [Interval(Real, 0, 1, closed="neither"), None],
+        "holdout_share": [Interval(Real, 0, 1, closed="neither"), None],
         "warm_start": ["boolean"],
         "callback": [callable, None],
         "random_state": ["random_state"],
@@ -228,9 +263,11 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         patience: int | None = None,
         solver: str = "auto",
         n_landmarks: int | None = None,
-        probability: str = "auto",
+        probability: Any = "auto",
         scale: str | None = "auto",
         class_weight: dict[Any, float] | str | None = None,
+        kernel_share: float | None = None,
+        holdout_share: float | None = None,
         warm_start: bool = False,
         callback: Callable[[Step], Any] | None = None,
         device: str = "auto",
@@ -254,6 +291,8 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         self.probability = probability
         self.scale = scale
         self.class_weight = class_weight
+        self.kernel_share = kernel_share
+        self.holdout_share = holdout_share
         self.warm_start = warm_start
         self.callback = callback
         self.device = device
@@ -268,22 +307,69 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         self.__dict__.pop("_moments", None)
         warm = self.warm_start and hasattr(self, "kernel_")
         kernel = copy.deepcopy(self.kernel_) if warm else self._start_kernel()
-        X, labels, weights, kept = self._check_training_data(kernel, X, y, sample_weight)
-        place = np.arange(len(labels))
-        if kernel.takes_vectors:
-            X = X if kept.all() else X[kept]
-            if not self._explicit or len(X) <= MERGE_UP_TO:
-                X, labels, weights, place = merge_duplicates(X, labels, weights)
-            self.scaler_ = self._fit_scaler(X, weights)
-            points = self._encode(kernel, X)
-        else:
-            self.scaler_ = None
-            points = kernel.encode_training(X)[torch.from_numpy(kept)]
-        self._rows = (kept, place, weights)
-        self._learn_and_solve(kernel, self._training_set(points, labels, weights), warm)
+        rows, kept = self._check_training_data(kernel, X, y, sample_weight)
+        learned, solved, held = self._split(len(rows.labels))
+        self.scaler_ = None
+        data, place = self._gather(kernel, rows.subset(learned))
+        embedded = data
+        if solved is not learned:
+            embedded, place = self._gather(kernel, rows.subset(solved), prior=data.prior)
+        in_embedding = np.zeros(len(kept), dtype=bool)
+        in_embedding[np.flatnonzero(kept)[solved]] = True
+        self._rows = (in_embedding, place, embedded.weights.numpy(), embedded.strata.numpy())
+        self._learn_and_solve(kernel, data, embedded, warm)
+        self._holdout = self._losses_at(rows.subset(held)) if len(held) else None
         if self._explicit and self.features is None:
             self._report_signature()
         return self
+
+    def _split(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers of the rows to learn the kernel from, to solve the embedding on, to keep for bounds.
+
+        The first two are the same unless ``kernel_share`` says otherwise. Rows are drawn plainly at random, not by
+        class: bounds speak of independent rows.
+        """
+        everything, none = np.arange(n), np.arange(0)
+        if self.kernel_share is None and self.holdout_share is None:
+            return everything, everything, none
+        order = torch.randperm(n, generator=generator(self.random_state)).numpy()
+        n_held = round((self.holdout_share or 0.0) * n)
+        held, used = np.sort(order[:n_held]), order[n_held:]
+        if self.kernel_share is None:
+            used = np.sort(used)
+            return used, used, held
+        n_learned = round(self.kernel_share * len(used))
+        return np.sort(used[:n_learned]), np.sort(used[n_learned:]), held
+
+    def _gather(self, kernel: Kernel, rows: Rows, prior: Tensor | None = None) -> tuple[TrainingSet, np.ndarray]:
+        """Rows as a training set, equal ones merged, and the place of each of them in it.
+
+        The rows that are gathered first, with no prior yet, decide the scale of the inputs.
+        """
+        X, points, labels, weights = rows.X, rows.points, rows.labels, rows.weights
+        if len(np.unique(labels)) < 2:
+            raise ValueError(
+                f"Only one class is left among the {len(labels)} rows that kernel_share={self.kernel_share} and "
+                f"holdout_share={self.holdout_share} leave for a part of the fit. Choose shares with larger parts."
+            )
+        place = np.arange(len(labels))
+        if points is None:
+            if not self._explicit or len(X) <= MERGE_UP_TO:
+                X, labels, weights, place = merge_duplicates(X, labels, weights)
+            if prior is None:
+                self.scaler_ = self._fit_scaler(X, weights)
+            points = self._encode(kernel, X)
+        targets, w = one_hot(labels, len(self.classes_)), torch.from_numpy(weights)
+        if prior is None and self.learn == "auto":
+            prior = smoothed_prior(targets, w)
+        return TrainingSet.of(points, targets, weights=w, prior=prior), place
+
+    def _losses_at(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Clipped losses and wrong answers at rows that were not fitted."""
+        new = self._encode(self.kernel_, rows.X) if rows.points is None else rows.points
+        outputs, support = self._at_points(new)
+        answers = self.classes_[self._log_proba(outputs, support).argmax(1).numpy()]
+        return self._losses(outputs.numpy(), answers, self.classes_[rows.labels])
 
     def _report_signature(self) -> None:
         """Say how indefinite the kernel is: its negative eigenvalues were flipped."""
@@ -298,9 +384,10 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
                 stacklevel=3,
             )
 
-    def _learn_and_solve(self, kernel: Kernel, data: TrainingSet, warm: bool) -> None:
+    def _learn_and_solve(self, kernel: Kernel, data: TrainingSet, rows: TrainingSet, warm: bool) -> None:
+        """Learn the kernel from ``data``, solve the embedding on ``rows``: mostly the same."""
         random = generator(self.random_state)
-        self.solver_, self.n_landmarks_ = self._pick_solver(len(data))
+        self.solver_, self.n_landmarks_ = self._pick_solver(len(rows))
         settings = Settings(
             learn=self.learn,
             complexity_weight=self.complexity_weight,
@@ -320,7 +407,7 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         self.kernel_, self.ridge_, self.objective_ = choice.kernel, choice.ridge, choice.value
         self.history_, self.n_iter_ = choice.history, max(len(choice.history), 1)
         self.batch_size_ = choice.batch_size
-        self._solve(data, random)
+        self._solve(rows, random)
 
     def _start_kernel(self) -> Kernel:
         if self.features is None:
@@ -360,16 +447,18 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
             sys.stderr.write(f"{n_rows} rows: solver {chosen[0]}{of}\n")
         return chosen
 
-    def _check_training_data(
-        self, kernel: Kernel, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-        """Checked X; labels and weights of the rows that count, and which rows those are (weight not zero)."""
+    def _check_training_data(self, kernel: Kernel, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, np.ndarray]:
+        """The rows that count, checked, and which rows those are (weight not zero)."""
         if kernel.takes_vectors or isinstance(kernel, Precomputed):
             X, y = validate_data(self, X, y, dtype=np.float64)
         else:
             X, y = np.asarray(X, dtype=object), column_or_1d(y)
             check_consistent_length(X, y)
-        return X, *self._check_labels(y, sample_weight)
+        labels, weights, kept = self._check_labels(y, sample_weight)
+        self._weighted = bool(np.ptp(weights) > 0)
+        if not kernel.takes_vectors:
+            return Rows(None, kernel.encode_training(X)[torch.from_numpy(kept)], labels, weights), kept
+        return Rows(X if kept.all() else X[kept], None, labels, weights), kept
 
     def _fit_scaler(self, X: np.ndarray, weights: np.ndarray) -> Any:
         default = self.kernel is None and self.features is None
@@ -383,11 +472,6 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         if scaler is None:
             return None
         return scaler.fit(X) if scale == "unit" else scaler.fit(X, sample_weight=weights)
-
-    def _training_set(self, points: Tensor, labels: np.ndarray, weights: np.ndarray) -> TrainingSet:
-        targets, w = one_hot(labels, len(self.classes_)), torch.from_numpy(weights)
-        prior = smoothed_prior(targets, w) if self.learn == "auto" else None
-        return TrainingSet.of(points, targets, weights=w, prior=prior)
 
     def _solve(self, data: TrainingSet, random: torch.Generator) -> None:
         """The embedding of all rows at the hyperparameters that were chosen."""
@@ -412,31 +496,73 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         self._calibrate(found, alpha)
 
     def _calibrate(self, found: Solution, alpha: float) -> None:
-        """Fit the probability map, and keep what prediction needs."""
-        name = "power" if self.probability == "auto" else self.probability
-        targets, weights, prior = found.rows.targets, found.rows.weights, found.rows.prior
-        shift = torch.zeros_like(prior)
+        """Fit the probability map, and keep what prediction and bounds need."""
+        name = "power" if isinstance(self.probability, str) and self.probability == "auto" else self.probability
+        outputs, rows = found.left_out.outputs, found.left_out.rows
+        shift = torch.zeros_like(rows.prior)
         with threads_for(0):  # many operations on few numbers
-            if name == "power" and self.learn == "auto":
-                self.probability_map_, shift = fit_shifted_power(found.outputs, targets, weights)
+            # A shift would make the prior depend on rows that the fixed-kernel bound is about.
+            if isinstance(name, str) and name == "power" and self.learn == "auto" and self.kernel_share is None:
+                self.probability_map_, shift = fit_shifted_power(outputs, rows.targets, rows.weights)
             else:
-                self.probability_map_ = fit_map(name, found.outputs, targets, weights)
+                self.probability_map_ = fit_map(name, outputs, rows.targets, rows.weights)
+            self.usual_support_ = usual_level(found.left_out.support, rows.weights)
+        self.class_prior_ = smoothed_prior(found.fitted_rows.targets, found.fitted_rows.weights).numpy()
         self.complexity_ = alpha * math.sqrt(found.squared_norm)
-        self.training_loss_ = found.training_loss
-        self.prior_ = (prior + shift).numpy()
+        self.prior_ = (rows.prior + shift).numpy()
         self.points_ = np.empty((0, 0)) if found.points is None else found.points.numpy()
         self.coefficients_ = found.coefficients.numpy()
+        self.leverage_sketch_ = None if found.sketch is None else found.sketch.numpy()
         self.n_landmarks_ = len(found.coefficients)
+        self._risk_terms = RiskTerms.of(
+            (found.fitted + shift, found.fitted_rows),
+            (outputs + shift, self.probability_map_(outputs + shift), rows),
+            n_rows=self._n_rows(),
+            prior=float(np.linalg.norm(self.prior_)),
+            fixed_kernel=self.kernel_share is not None or self._kernel_as_given(),
+            faults=self._bound_faults(),
+        )
+        self.training_loss_ = self._risk_terms.training_loss
+
+    def _n_rows(self) -> float:
+        return self._moments[0].total if self._explicit else float(self._rows[2].sum())
+
+    def _kernel_as_given(self) -> bool:
+        """Whether nothing about the kernel was taken from the rows."""
+        named = isinstance(self.kernel, Kernel) and self.kernel.definite and "median" not in repr(self.kernel)
+        return self.learn is None and named and self.scaler_ is None
+
+    def _bound_faults(self) -> tuple[str, ...]:
+        """Why bounds from training rows are no guarantee, in sentences."""
+        weighted = self.class_weight is not None or self._weighted
+        herded, unbounded = self.solver_ == "herding", not self.kernel_.bounded
+        return (WEIGHTED,) * weighted + (HERDED,) * herded + (UNBOUNDED,) * unbounded
 
     # prediction ----------------------------------------------------------------------------------------
 
-    def _raw(self, X: Any) -> Tensor:
-        new = self._new_points(X)
+    def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
+        return self._at_points(self._new_points(X))
+
+    def _at_points(self, new: Tensor) -> tuple[Tensor, Tensor]:
+        """Raw outputs and support at points."""
+        outputs, support = [new.new_empty(0, len(self.prior_))], [new.new_empty(0)]
+        for _, some_outputs, some_support in self._blocks(new):
+            outputs.append(some_outputs)
+            support.append(some_support)
+        return torch.cat(outputs), torch.cat(support)
+
+    def _blocks(self, new: Tensor, n_rows: int | None = None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Kernel values with the training points (or features), raw outputs and support, some rows at a time."""
         prior, V = torch.from_numpy(self.prior_), torch.from_numpy(self.coefficients_)
         if self.features_ is None:
-            return torch.cat([prior + K @ V for K in self._kernel_blocks(new)])
-        with torch.no_grad():
-            return torch.cat([prior + self.features_(block) @ V for block in new.split(FEATURE_ROWS)])
+            for K in self._kernel_blocks(new, n_rows):
+                yield K, prior + K @ V, nearest(K)
+            return
+        sketch = torch.from_numpy(self.leverage_sketch_)
+        for block in new.split(n_rows or FEATURE_ROWS):
+            with torch.no_grad():
+                Z = self.features_(block).double()
+            yield Z, prior + Z @ V, inverse_leverage(Z, sketch)
 
     def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
         """Entropy (in nats) of the label at each row: high at class boundaries and far from the data.
@@ -453,14 +579,8 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
             raise ValueError(
                 f"The 'method' parameter of entropy must be 'embedding' or 'clip'. Got {method!r} instead."
             )
-        outputs = self._raw(X)
+        outputs, _ = self._outputs_and_support(X)
         return (clip_entropy(outputs) if method == "clip" else embedding_entropy(outputs, clip=clip)).numpy()
-
-    def risk_bound(self, beta: float = 0.05) -> RiskBound:
-        """The bound of Theorem 4 on the expected clipped cross entropy; see its ``conditions`` and ``vacuous``."""
-        check_is_fitted(self)
-        n = self._moments[0].total if self._explicit else self._rows[2].sum()
-        return rademacher_bound(self.training_loss_, self.complexity_, n, beta, empirical=not self.kernel_.bounded)
 
     def embedding_weights(self, X: Any) -> np.ndarray:
         """``A^-1 k(x)`` of Eq. (2): the weight of each training row in ``E[g(Y) | x] ~ sum_i w_i g(y_i)``.
@@ -471,7 +591,7 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         if self.solver_ != "exact":
             raise ValueError(f"Weights of all training rows exist with solver='exact' only, not {self.solver_!r}.")
         new = self._new_points(X)
-        kept, place, weights = self._rows
+        kept, place, weights, _ = self._rows
         with torch.no_grad():
             training = torch.from_numpy(self.points_)
             data = TrainingSet.of(training, torch.from_numpy(self.coefficients_), weights=torch.from_numpy(weights))
@@ -481,3 +601,49 @@ class EmbeddingClassifier(ProbabilityClassifier, BatchFitting, KernelEstimator):
         result = np.zeros((len(distinct), len(kept)))
         result[:, kept] = (distinct / counts)[:, place]
         return result
+
+    # leaving out training rows, for prediction sets ------------------------------------------------------
+
+    def _link(self) -> Link:
+        return Link(self.probability_map_, torch.from_numpy(self.class_prior_))
+
+    def _left_out_rows(self) -> LeftOutRows:
+        """What each training row changes at all other points; only an exact or an explicit embedding knows."""
+        with torch.no_grad(), threads_for(len(self.points_)):
+            return self._left_out_features() if self._explicit else self._left_out_points()
+
+    def _left_out_points(self) -> LeftOutRows:
+        _, place, weights, labels = self._rows
+        points, V = torch.from_numpy(self.points_), torch.from_numpy(self.coefficients_)
+        data = TrainingSet.of(points, V, weights=torch.from_numpy(weights))
+        K, noise = self.kernel_.matrix(points), data.noise(self.ridge_)
+        inverse = embed(K, data, self.ridge_).factor.into_inverse()
+        counts = torch.from_numpy(np.bincount(place, minlength=len(weights))).double()
+        own = inverse.diagonal()
+        # One of c equal rows is left out: its diagonal entry of A grows by noise / (c - 1), to infinity for c = 1.
+        change = V / (own + (counts - 1.0) / noise)[:, None]
+        outputs = torch.from_numpy(self.prior_) + K @ V - (1.0 - noise * own)[:, None] * change
+        support = relative(nearest_other(K, counts), self.usual_support_)
+        return LeftOutRows(inverse, change, outputs, support, torch.from_numpy(labels), counts)
+
+    def _left_out_features(self) -> LeftOutRows:
+        assert self.features_ is not None
+        moments, sample, _ = self._moments
+        Z, W = self.features_(sample.points).double(), torch.from_numpy(self.coefficients_)
+        basis = moments.factor(self.ridge_).solve(Z.T.contiguous())
+        counts = torch.ones_like(sample.weights) if self._weighted else sample.weights
+        one = sample.weights / counts  # the weight of one of c equal rows
+        kept = (1.0 - one * (Z * basis.T).sum(1)).clamp(min=1e-10)[:, None]
+        residual = (sample.targets - sample.prior - Z @ W) / kept
+        shift = torch.from_numpy(self.prior_) - sample.prior
+        support = relative(
+            inverse_leverage(Z, torch.from_numpy(self.leverage_sketch_), sample.weights), self.usual_support_
+        )
+        return LeftOutRows(
+            basis, one[:, None] * residual, sample.targets - residual + shift, support, sample.strata, counts
+        )
+
+    def _blocks_for_sets(self, X: Any, n_rows: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Kernel values or features, raw outputs and relative support of new rows, so many at a time."""
+        for values, outputs, support in self._blocks(self._new_points(X), n_rows):
+            yield values, outputs, relative(support, self.usual_support_)

@@ -21,15 +21,17 @@ from torch import Tensor, nn
 
 from kernelwright.arrays import merge_duplicates, one_hot, seed_of
 from kernelwright.calibration import fit_map
-from kernelwright.embedding import TrainingSet
+from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
 from kernelwright.errors import CollapseWarning
 from kernelwright.estimators.base import MERGE_UP_TO, ProbabilityClassifier, refuse_if_too_large, with_lines
+from kernelwright.estimators.bounds import UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.kernels import Kernel
 from kernelwright.linalg import threads_for
 from kernelwright.network import ACTIVATIONS, Bound, EmbeddingNetwork, KernelHead, LinearHead, known_bound, mlp
 from kernelwright.risk import complexity_multiplier
 from kernelwright.scaling import make_scaler
+from kernelwright.support import usual_level
 from kernelwright.training import Step
 
 __all__ = ["EmbeddingNetworkClassifier"]
@@ -40,7 +42,7 @@ JUDGED_ROWS = 1000  # enough for a ridge and two numbers of a probability map
 
 
 class EmbeddingNetworkClassifier(
-    ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, BaseEstimator
+    BoundedRisk, ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, BaseEstimator
 ):
     """A network whose last layer is a conditional embedding, solved in closed form [Hsu2018]_.
 
@@ -281,6 +283,7 @@ class EmbeddingNetworkClassifier(
         """Inputs, labels and weights of the rows that count; equal rows of a table are merged."""
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
         labels, weights, kept = self._check_labels(y, sample_weight)
+        self._weighted, self._holdout = bool(np.ptp(weights) > 0), None
         X = X[kept]
         if X.ndim == 2 and len(X) <= MERGE_UP_TO:
             X, labels, weights, _ = merge_duplicates(X, labels, weights)
@@ -414,7 +417,16 @@ class EmbeddingNetworkClassifier(
         some = data.subset(judged)
         name = "softmax" if self.probability == "auto" else self.probability
         self.probability_map_ = fit_map(name, solution.left_out, some.targets, some.weights)
+        self.class_prior_ = smoothed_prior(data.targets, data.weights).numpy()
+        self.usual_support_ = usual_level(solution.support, some.weights)
+        self._sketch = solution.sketch
         sup = solution.largest if bound.sup is None else bound.sup
+        self._risk_terms = RiskTerms.of(
+            (solution.fitted, some),
+            (solution.left_out, self.probability_map_(solution.left_out), some),
+            n_rows=data.total_weight,
+            faults=self._bound_faults(),
+        )
         self.ridge_, self.complexity_ = solution.ridge, math.sqrt(sup * solution.squared_norm)
         self.coefficients_ = solution.coefficients.numpy()
         self.points_ = None if solution.points is None else solution.points.numpy()
@@ -431,6 +443,12 @@ class EmbeddingNetworkClassifier(
                 stacklevel=3,
             )
 
+    def _bound_faults(self) -> tuple[str, ...]:
+        """Why the bound from training rows is no guarantee, in sentences."""
+        weighted = self.class_weight is not None or self._weighted
+        unbounded = self.sup in ("empirical", "published")
+        return (WEIGHTED,) * weighted + (UNBOUNDED,) * unbounded
+
     # prediction ----------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> np.ndarray:
@@ -444,7 +462,7 @@ class EmbeddingNetworkClassifier(
             raise ValueError(f"Expected inputs of shape {self._input_shape}, as in fit. Got {X.shape[1:]} instead.")
         return self._network.features(self._inputs(X))
 
-    def _raw(self, X: Any) -> Tensor:
+    def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
         Z = self._features(X)
         points = None if self.points_ is None else torch.from_numpy(self.points_)
-        return self._network.head.apply_solution(Z, torch.from_numpy(self.coefficients_), points)
+        return self._network.head.apply_with_support(Z, torch.from_numpy(self.coefficients_), points, self._sketch)

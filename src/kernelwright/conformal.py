@@ -1,0 +1,109 @@
+"""Sets of classes that hold the true one as often as they say.
+
+A class is in the set of a row if its score there is not larger than too many of the scores of calibration rows. Scores
+are ``log (1 - p_y) / p_y``: in the order of ``1 - p_y``, with no two confident rows equal by rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kernelwright.calibration import ProbabilityMap, drawn_to_prior
+
+__all__ = ["CalibrationScores", "LeftOutRows", "Link", "scores_of"]
+
+
+def scores_of(log_p: Tensor) -> Tensor:
+    """The score of every class in each row of log probabilities."""
+    best = log_p.argmax(-1, keepdim=True)
+    others = log_p.scatter(-1, best, -torch.inf).logsumexp(-1, keepdim=True)  # log (1 - p) without cancellation
+    complement = torch.log1p(-log_p.exp().clamp(max=1.0)).scatter(-1, best, others)
+    return (complement - log_p).nan_to_num(nan=torch.inf)  # p = 0 of all others: infinitely odd
+
+
+@dataclass(frozen=True)
+class Link:
+    """Outputs and relative support -> log probabilities."""
+
+    probability_map: ProbabilityMap
+    prior: Tensor
+
+    def __call__(self, outputs: Tensor, support: Tensor) -> Tensor:
+        """A row for each."""
+        log_p = self.probability_map.log(outputs)
+        return drawn_to_prior(log_p, support, self.prior) if self.probability_map.returns_to_prior else log_p
+
+
+@dataclass(frozen=True)
+class CalibrationScores:
+    """Scores of the true classes at rows that a classifier has not seen."""
+
+    scores: Tensor
+    labels: Tensor
+    counts: Tensor  # a merged row counts for as many
+    coverage: float
+    class_conditional: bool
+
+    def sets(self, smaller: Tensor) -> Tensor:
+        """Which classes of new rows are in, given the number of calibration scores that are smaller than theirs.
+
+        With n scores, a class is out if at least ``coverage (n + 1)`` of them are smaller: the rank of a new score
+        among n + 1 exchangeable ones is uniform.
+        """
+        return smaller < self.coverage * (self.compared(smaller.shape[1]) + 1.0)
+
+    def compared(self, n_classes: int) -> Tensor:
+        """How many scores each class is compared with: those of its own rows, or all."""
+        own = torch.bincount(self.labels, self.counts, n_classes)
+        return own if self.class_conditional else own.sum().expand(n_classes)
+
+    def smaller(self, new: Tensor) -> Tensor:
+        """For each new score the number of calibration scores below it, for scores by one classifier."""
+        if not self.class_conditional:
+            return self._below(new, self.scores, self.counts)
+        columns = []
+        for k in range(new.shape[1]):
+            own = self.labels == k
+            columns.append(self._below(new[:, k], self.scores[own], self.counts[own]))
+        return torch.stack(columns, 1)
+
+    @staticmethod
+    def _below(new: Tensor, scores: Tensor, counts: Tensor) -> Tensor:
+        order = scores.argsort()
+        running = torch.cat([counts.new_zeros(1), counts[order].cumsum(0)])
+        return running[torch.searchsorted(scores[order].contiguous(), new.contiguous())]
+
+
+@dataclass(frozen=True)
+class LeftOutRows:
+    """All that leave-one-out needs of an embedding: what each training row changes, at every other point.
+
+    Without row i, the outputs at a point with kernel values (or features) r are ``f - (r basis)_i change_i``, in closed
+    form: no model is fitted again.
+    """
+
+    basis: Tensor  # A^-1, or S^-1 Z^T
+    change: Tensor  # a row for each training row, a column for each class
+    outputs: Tensor  # at each training row, by the others
+    support: Tensor  # of each by the others, relative
+    labels: Tensor
+    counts: Tensor
+
+    def smaller(
+        self, values: Tensor, outputs: Tensor, support: Tensor, calibration: CalibrationScores, link: Link
+    ) -> Tensor:
+        """For each new point and class, how many training rows i have a score below the point's by the model without i.
+
+        This is the rule of the jackknife+ [Barber2021]_ for scores [Romano2020]_.
+        """
+        influence = values @ self.basis
+        without = outputs[:, None, :] - influence[:, :, None] * self.change  # points x rows x classes
+        n_points, n_rows, n_classes = without.shape
+        log_p = link(without.reshape(-1, n_classes), support.repeat_interleave(n_rows))
+        below = calibration.scores[:, None] < scores_of(log_p).reshape(n_points, n_rows, n_classes)
+        if calibration.class_conditional:
+            below &= self.labels[:, None] == torch.arange(n_classes)
+        return (below * self.counts[:, None]).sum(1)

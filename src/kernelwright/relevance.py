@@ -1,0 +1,98 @@
+"""Which features a learned kernel listens to: its length scales, as a ranked table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import nn
+
+from kernelwright.kernels.vector import HasLengthScales
+
+__all__ = ["FeatureRelevance", "Relevance", "rank_features", "warn_of_bounds"]
+
+AT_BOUND = 1e-3  # of the logarithm: an optimiser stops within rounding of a bound, or on it
+
+
+@dataclass(frozen=True)
+class FeatureRelevance:
+    """One row of the table."""
+
+    name: str
+    lengthscale: float  # in the units the kernel sees; infinite for a feature that never varied
+    share: float  # of one over the length scale, times the feature's spread, among all features
+    at_bound: str = ""  # "lower" or "upper" where learning stopped because the scale may go no further
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """Features by falling relevance; prints as a table."""
+
+    rows: list[FeatureRelevance]
+
+    def __str__(self) -> str:
+        width = max([len(row.name) for row in self.rows] + [len("feature")])
+        lines = [f"{'feature':<{width}}  {'share':>6}  {'length scale':>12}"]
+        for row in self.rows:
+            note = f"  at its {row.at_bound} bound" if row.at_bound else ""
+            lines.append(f"{row.name:<{width}}  {row.share:6.1%}  {row.lengthscale:12.4g}{note}")
+        return "\n".join(lines)
+
+
+def rank_features(kernel: nn.Module, names: Sequence[str], columns: np.ndarray, spread: np.ndarray) -> Relevance:
+    """Rank the features of a kernel with a length scale for each.
+
+    Parameters
+    ----------
+    kernel : Module
+        A kernel or feature map. Of its parts those with one length scale for each feature count, equally (a part with
+        a common one says nothing about single features).
+    names : list of str
+        All features.
+    columns : ndarray of int
+        The features that the kernel sees, in its order.
+    spread : ndarray
+        Standard deviation of each feature that the kernel sees.
+    """
+    parts = [part for part in kernel.modules() if isinstance(part, HasLengthScales)]
+    parts = [part for part in parts if part.log_lengthscale.shape == (len(columns),)]
+    if not parts:
+        raise ValueError(
+            "Relevance needs a kernel with a length scale for each feature: the default one, or Gaussian(ard=True) "
+            f"and the like. Got {kernel!r} instead."
+        )
+    scales = np.stack([part.lengthscale.detach().numpy() for part in parts])
+    pull = spread / scales
+    pull = pull / np.maximum(pull.sum(1, keepdims=True), 1e-300)
+    share, scale = np.zeros(len(names)), np.full(len(names), np.inf)
+    share[columns], scale[columns] = pull.mean(0), np.exp(np.log(scales).mean(0))
+    stuck = dict(zip(columns.tolist(), _at_bounds(parts), strict=True))
+    order = np.argsort(-share, kind="stable")
+    return Relevance([FeatureRelevance(str(names[d]), scale[d], share[d], stuck.get(d, "")) for d in order.tolist()])
+
+
+def _at_bounds(parts: Sequence[HasLengthScales]) -> list[str]:
+    """For each feature the bound that one of its length scales sits at."""
+    words = [""] * len(parts[0].log_lengthscale)
+    for part in parts:
+        lower, upper = type(part).lengthscale.raw_bounds()
+        for d, value in enumerate(part.log_lengthscale.detach().tolist()):
+            if value < lower + AT_BOUND:
+                words[d] = "lower"
+            elif value > upper - AT_BOUND:
+                words[d] = "upper"
+    return words
+
+
+def warn_of_bounds(relevance: Relevance) -> None:
+    """Say which length scales may go no further."""
+    stuck = [row for row in relevance.rows if row.at_bound]
+    if stuck:
+        shown = ", ".join(f"{row.name!r} ({row.at_bound})" for row in stuck[:5]) + (", ..." if len(stuck) > 5 else "")
+        warnings.warn(
+            f"{len(stuck)} length scales sit at a bound of what may be learned: {shown}. At the upper one a feature "
+            "counts for nothing; at the lower one it tells every two rows apart, as an identifier would.",
+            stacklevel=3,
+        )

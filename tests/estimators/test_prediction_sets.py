@@ -1,0 +1,221 @@
+"""Prediction sets: against brute force, against MAPIE, and by counting."""
+
+import numpy as np
+import pytest
+import torch
+from mapie.classification import SplitConformalClassifier
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelwright import EmbeddingClassifier, PredictionSets
+from kernelwright.conformal import scores_of
+from kernelwright.features import Polynomial, RandomFourier
+from kernelwright.kernels import Gaussian
+
+RNG = np.random.default_rng(0)
+GIVEN = {"learn": None, "ridge": 0.02, "random_state": 0}
+
+
+def blobs(n, seed=0):
+    """Three classes that overlap, one of them rare."""
+    centers = np.array([[0.0, 0.0], [1.5, 0.0], [0.5, 1.5]])
+    return make_blobs([n // 2, n - n // 2 - n // 8, n // 8], centers=centers, cluster_std=0.8, random_state=seed)
+
+
+@parametrize_with_checks(
+    [
+        PredictionSets(EmbeddingClassifier(max_iter=3)),
+        PredictionSets(LogisticRegression(), 0.8, method="split", random_state=0),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def test_scores_are_in_the_order_of_one_minus_the_probability():
+    p = torch.from_numpy(RNG.dirichlet([0.3, 0.3, 0.3], 50))
+    torch.testing.assert_close(scores_of(p.log()), ((1 - p) / p).log(), rtol=1e-6, atol=1e-6)
+
+
+def test_confident_rows_have_different_scores():
+    log_p = torch.log_softmax(torch.tensor([[60.0, 0.0, 0.0], [70.0, 0.0, 1.0]], dtype=torch.float64), 1)
+    scores = scores_of(log_p)[:, 0]
+    assert scores.tolist() == pytest.approx([np.log(2) - 60, np.log(1 + np.e) - 70])
+
+
+def leave_out_by_refitting(model, X, y, row):
+    """The embedding of all other rows, with the kernel, absolute ridge, prior and map of all rows."""
+    kept = np.arange(len(y)) != row
+    K = model.kernel_(X[kept])
+    A = K + model.ridge_ * len(y) * np.eye(len(K))
+    V = np.linalg.solve(A, np.eye(len(model.classes_))[y[kept]] - model.prior_)
+    return lambda new: model.prior_ + model.kernel_(new, X[kept]) @ V
+
+
+def jackknife_plus(model, X, y, new, coverage, class_conditional=False):
+    """The rule of the jackknife+ as it is printed, one model for each row."""
+    p = lambda outputs: model.probability_map_(torch.from_numpy(outputs)).numpy()  # noqa: E731
+    scores, new_scores = [], []
+    for row in range(len(y)):
+        without = leave_out_by_refitting(model, X, y, row)
+        scores.append(1 - p(without(X[row : row + 1]))[0, y[row]])
+        new_scores.append(1 - p(without(new)))
+    sets = np.zeros((len(new), 3), dtype=bool)
+    for k in range(3):
+        rows = [i for i in range(len(y)) if y[i] == k or not class_conditional]
+        below = sum(scores[i] < new_scores[i][:, k] for i in rows)
+        sets[:, k] = below < coverage * (len(rows) + 1)
+    return sets
+
+
+@pytest.mark.parametrize("class_conditional", [False, True])
+@pytest.mark.parametrize("probability", ["power", "clip"])
+def test_leave_one_out_sets_equal_the_jackknife_by_refitting(class_conditional, probability):
+    X, y = blobs(60)
+    new = RNG.uniform(-1, 2, size=(40, 2))
+    classifier = EmbeddingClassifier(Gaussian(0.8), probability=probability, **GIVEN)
+    sets = PredictionSets(classifier, 0.8, class_conditional=class_conditional).fit(X, y)
+    sets.classifier_.usual_support_ = 0.0  # no row is far
+    sets._calibrate_left_out()
+    expected = jackknife_plus(sets.classifier_, X, y, new, 0.8, class_conditional)
+    assert 0 < expected.mean() < 1
+    np.testing.assert_array_equal(sets.predict_set(new), expected)
+
+
+def test_explicit_features_leave_out_as_their_kernel_does():
+    X, y = blobs(80)
+    new = RNG.uniform(-1, 2, size=(30, 2))
+    features = Polynomial(3)
+    explicit = PredictionSets(EmbeddingClassifier(features=features, probability="clip", **GIVEN)).fit(X, y)
+    rows = explicit._left_out
+    for row in (0, 17, 79):
+        kept = np.arange(80) != row
+        Z = features(X)
+        S = Z[kept].T @ Z[kept] + 0.02 * 80 * np.eye(Z.shape[1])
+        W = np.linalg.solve(S, Z[kept].T @ np.eye(3)[y[kept]])
+        values, outputs, _ = next(explicit.classifier_._blocks_for_sets(new, 100))
+        at = explicit.classifier_._rows[1][row]
+        without = outputs - (values @ rows.basis)[:, [at]] * rows.change[at]
+        np.testing.assert_allclose(without, features(new) @ W, atol=1e-8)
+        np.testing.assert_allclose(rows.outputs[at], features(X[[row]])[0] @ W, atol=1e-8)
+    assert explicit.predict_set(new).any(1).mean() > 0.5
+
+
+def test_equal_rows_are_left_out_one_at_a_time():
+    X, y = blobs(40)
+    twice = PredictionSets(EmbeddingClassifier(Gaussian(0.8), **GIVEN)).fit(np.tile(X, (2, 1)), np.tile(y, 2))
+    assert twice.n_calibration_ == 80
+    model, rows = twice.classifier_, twice._left_out
+    everything, labels = np.tile(X, (2, 1)), np.tile(y, 2)
+    place = model._rows[1]
+    for row in (0, 5, 33):
+        without = leave_out_by_refitting(model, everything, labels, row)(everything[row : row + 1])
+        np.testing.assert_allclose(rows.outputs[place[row]], without[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("coverage", [0.7, 0.9, 0.95])
+def test_split_sets_equal_those_of_mapie(coverage):
+    X, y = blobs(400)
+    X_fit, X_rest, y_fit, y_rest = train_test_split(X, y, test_size=0.5, random_state=0)
+    model = EmbeddingClassifier(Gaussian(0.8), **GIVEN).fit(X_fit, y_fit)
+    ours = PredictionSets(model, coverage, method="prefit").fit(X_rest[:100], y_rest[:100])
+    theirs = SplitConformalClassifier(model, confidence_level=coverage, conformity_score="lac", prefit=True)
+    theirs.conformalize(X_rest[:100], y_rest[:100])
+    np.testing.assert_array_equal(ours.predict_set(X_rest[100:]), theirs.predict_set(X_rest[100:])[1][:, :, 0])
+
+
+@pytest.mark.parametrize("conformity", ["aps", "raps", "top_k"])
+def test_scores_of_mapie_are_at_hand(conformity):
+    X, y = blobs(600)
+    model = PredictionSets(LogisticRegression(), 0.9, conformity=conformity, random_state=0).fit(X, y)
+    new, truth = blobs(400, seed=1)
+    assert model.method_ == "split"
+    assert model.predict_set(new)[np.arange(400), truth].mean() > 0.85
+
+
+def draws(method, n_draws=60, **parameters):
+    """Coverage, coverage by class and size, one number for each of some draws of training rows."""
+    found = []
+    for seed in range(n_draws):
+        X, y = blobs(200, seed)
+        new, truth = blobs(400, 1000 + seed)
+        classifier = EmbeddingClassifier(Gaussian(0.8), **GIVEN)
+        model = PredictionSets(classifier, 0.8, method=method, random_state=seed, **parameters).fit(X, y)
+        sets = model.predict_set(new)
+        hit = sets[np.arange(400), truth]
+        found.append([hit.mean(), *(hit[truth == k].mean() for k in range(3)), sets.sum(1).mean()])
+    return np.array(found)
+
+
+@pytest.fixture(scope="module")
+def by_method():
+    return {method: draws(method) for method in ("leave-one-out", "split")}
+
+
+@pytest.mark.parametrize("method", ["leave-one-out", "split"])
+def test_coverage_is_as_promised(by_method, method):
+    coverage = by_method[method][:, 0]
+    error = coverage.std() / np.sqrt(len(coverage))
+    assert abs(coverage.mean() - 0.8) < 2 * error + 1 / 60  # a rank among 60 rows is a whole number
+
+
+def test_leave_one_out_sets_are_smaller(by_method):
+    assert by_method["leave-one-out"][:, 4].mean() < by_method["split"][:, 4].mean()
+
+
+@pytest.mark.parametrize("method", ["leave-one-out", "split"])
+def test_class_conditional_coverage_holds_for_the_rare_class_too(by_method, method):
+    conditional = draws(method, class_conditional=True)
+    for k in range(3):
+        error = conditional[:, 1 + k].std() / np.sqrt(len(conditional))
+        assert conditional[:, 1 + k].mean() > 0.8 - 2 * error
+    assert by_method[method][:, 3].mean() < 0.7  # which the marginal promise leaves out
+
+
+def test_too_few_rows_for_a_promise_give_all_classes():
+    X, y = blobs(40)
+    model = PredictionSets(EmbeddingClassifier(Gaussian(0.8), **GIVEN), 0.99).fit(X, y)
+    assert model.predict_set(X).all()
+
+
+def test_labels_and_names_are_those_of_the_classifier():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    words = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = PredictionSets(EmbeddingClassifier(max_iter=3)).fit(X, words)
+    assert list(model.classes_) == ["setosa", "versicolor", "virginica"]
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert set(model.predict(X)) <= set(words)
+    np.testing.assert_array_equal(model.predict_proba(X), model.classifier_.predict_proba(X))
+
+
+def test_auto_splits_where_there_is_no_closed_form():
+    X, y = blobs(100)
+    assert PredictionSets(LogisticRegression()).fit(X, y).method_ == "split"
+    landmarks = EmbeddingClassifier(Gaussian(0.8), solver="nystroem", n_landmarks=20, **GIVEN)
+    assert PredictionSets(landmarks).fit(X, y).method_ == "split"
+    fourier = EmbeddingClassifier(features=RandomFourier(30), **GIVEN)
+    assert PredictionSets(fourier).fit(X, y).method_ == "leave-one-out"
+    with pytest.raises(ValueError, match="method='leave-one-out' needs .* use method='split'"):
+        PredictionSets(LogisticRegression(), method="leave-one-out").fit(X, y)
+
+
+def test_a_class_with_one_row_is_fitted_and_not_lost():
+    X, y = blobs(60)
+    y[0] = 7
+    for seed in range(5):
+        model = PredictionSets(LogisticRegression(), method="split", random_state=seed).fit(X, y)
+        assert 7 in model.classes_
+
+
+def test_a_label_never_seen_counts_as_missed():
+    X, y = blobs(100)
+    model = EmbeddingClassifier(Gaussian(0.8), **GIVEN).fit(X[y < 2], y[y < 2])
+    sets = PredictionSets(model, 0.9, method="prefit").fit(X, np.where(y == 2, 2, y))
+    assert sets.predict_set(X).all()  # an eighth of the rows can never be covered: the others cannot make up for it
+
+
+def test_scores_of_mapie_have_no_leave_one_out():
+    with pytest.raises(ValueError, match="marginal coverage only"):
+        PredictionSets(EmbeddingClassifier(), conformity="aps", class_conditional=True).fit(*blobs(40))
