@@ -1,6 +1,6 @@
-"""All benchmarks: ``python benchmarks/run.py [--quick] [floor] [head] [default] [fits] [large] [hyper]``.
+"""All benchmarks, or those that are named: ``python benchmarks/run.py [--quick] [NAME ...]``.
 
-Each prints a table and writes it as CSV into ``benchmarks/results``. Times are ratios measured side by side in one run
+The names are floor, head, default, fits, large, hyper and probabilities. Each prints a table and writes it as CSV into ``benchmarks/results``. Times are ratios measured side by side in one run
 wherever one thing is said to be faster than another.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-NAMES = ["floor", "head", "default", "fits", "large", "hyper"]
+NAMES = ["floor", "head", "default", "fits", "large", "hyper", "probabilities"]
 RESULTS = Path(__file__).parent / "results"
 console = Console(width=130)
 
@@ -85,6 +85,13 @@ def main() -> None:
             show("hyper_evaluation", title, hyper.evaluation(quick))
             show("hyper_table2", "Kernels learned from labels: accuracy % on 60 % of the rows", hyper.table2(quick))
             show("hyper_large", "Both stages of a learned kernel on many rows", hyper.many_rows(quick))
+        elif name == "probabilities":
+            import probabilities
+
+            title = "Out-of-fold probabilities on twelve data sets (five folds, at most 3000 rows)"
+            show("probabilities", title, probabilities.rows(quick))
+            title = "Prediction sets at rows never seen: mean over ten random halves"
+            show("prediction_sets", title, probabilities.set_rows(quick))
         else:
             parser.error(f"no benchmark {name!r}: {', '.join(NAMES)}")
 

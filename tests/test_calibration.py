@@ -6,16 +6,25 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV, calibration_curve
+from sklearn.datasets import load_wine
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import log_loss
 
-from kernelwright import calibration
+from kernelwright import EmbeddingClassifier, calibration
 from kernelwright.calibration import (
     ClipMap,
     PowerMap,
     SoftmaxMap,
     calibrated_log_loss,
+    drawn_to_prior,
     expected_calibration_error,
     fit_map,
     fit_shifted_power,
+    rejection_curve,
+    reliability,
 )
 from tests import reference as naive
 
@@ -275,3 +284,107 @@ def test_calibration_error_of_certainty(label, error):
 def test_calibration_error_of_frequencies_that_are_right_is_zero():
     p = np.tile([0.75, 0.25], (8, 1))
     assert expected_calibration_error(p, np.array([0, 0, 0, 1, 0, 0, 0, 1])) == pytest.approx(0.0, abs=1e-15)
+
+
+# calibrators of scikit-learn, reliability, refusing rows --------------------------------------------------------
+
+
+def noisy_outputs(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, n)
+    outputs = 0.4 * np.eye(3)[labels] + rng.normal(0.2, 0.2, (n, 3))
+    return torch.from_numpy(outputs), torch.from_numpy(np.eye(3)[labels]), labels
+
+
+def test_a_classifier_calibrates_all_outputs_at_once():
+    F, Y, labels = noisy_outputs()
+    weights = torch.from_numpy(np.random.default_rng(1).uniform(0.5, 2.0, len(labels)))
+    fitted = fit_map(LogisticRegression(C=3.0), F, Y, weights)
+    expected = LogisticRegression(C=3.0).fit(F, labels, sample_weight=weights).predict_proba(F)
+    expected = np.maximum(expected, 1 / (3 * (float(weights.sum()) + 1)))
+    np.testing.assert_allclose(fitted(F), expected / expected.sum(1, keepdims=True), rtol=1e-9)
+
+
+def test_a_regressor_calibrates_each_class():
+    F, Y, _ = noisy_outputs()
+    fitted = fit_map(IsotonicRegression(out_of_bounds="clip"), F, Y, torch.ones(len(F), dtype=torch.float64))
+    columns = [IsotonicRegression(out_of_bounds="clip").fit(F[:, k], Y[:, k]).predict(F[:, k]) for k in range(3)]
+    expected = np.clip(np.column_stack(columns), 1 / (3 * 401), 1)
+    np.testing.assert_allclose(fitted(F), expected / expected.sum(1, keepdims=True), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "calibrator", [LogisticRegression(), IsotonicRegression(out_of_bounds="clip"), LinearRegression()]
+)
+def test_any_calibrator_of_scikit_learn_makes_probabilities(calibrator):
+    X, y = load_wine(return_X_y=True)
+    model = EmbeddingClassifier(probability=calibrator, max_iter=3).fit(X[::2], y[::2])
+    p = model.predict_proba(X[1::2])
+    np.testing.assert_allclose(p.sum(1), 1.0)
+    assert log_loss(y[1::2], p) < 0.4
+    np.testing.assert_array_equal(model.predict(X), model.predict_proba(X).argmax(1))
+    assert clone(model).probability is not calibrator
+
+
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid", "temperature"])
+def test_calibrators_around_the_classifier_work_too(method):
+    X, y = load_wine(return_X_y=True)
+    model = CalibratedClassifierCV(EmbeddingClassifier(max_iter=3), method=method, cv=3).fit(X[::2], y[::2])
+    assert log_loss(y[1::2], model.predict_proba(X[1::2])) < 0.4
+
+
+def test_something_that_is_no_calibrator_is_refused():
+    with pytest.raises(ValueError, match="The 'probability' parameter of EmbeddingClassifier"):
+        EmbeddingClassifier(probability="isotonic").fit(*load_wine(return_X_y=True))
+
+
+def test_reliability_equals_scikit_learns_curve_for_two_classes():
+    """Of the predicted class, whose probability is at least one half."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0, 1, 500)
+    labels = (rng.random(500) < p**2).astype(int)
+    curve = reliability(np.column_stack([1 - p, p]), labels, n_bins=10)
+    confidence, correct = np.maximum(p, 1 - p), (p >= 0.5) == labels
+    accuracy, mean = calibration_curve(correct, confidence, n_bins=10)
+    np.testing.assert_allclose(curve.accuracy, accuracy)
+    np.testing.assert_allclose(curve.confidence, mean)
+    assert curve.counts.sum() == 500
+
+
+def test_expected_calibration_error_by_a_loop():
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet([1, 1, 1], 300)
+    labels = rng.integers(0, 3, 300)
+    total = 0.0
+    for low in np.arange(10) / 10:
+        rows = [i for i in range(300) if low <= p[i].max() < low + 0.1 or (low == 0.9 and p[i].max() == 1)]
+        if rows:
+            gap = np.mean([p[i].max() for i in rows]) - np.mean([p[i].argmax() == labels[i] for i in rows])
+            total += abs(gap) * len(rows) / 300
+    assert expected_calibration_error(p, labels) == pytest.approx(total)
+
+
+def test_a_rejection_curve_by_a_loop():
+    rng = np.random.default_rng(2)
+    p = np.round(rng.dirichlet([1, 1, 1], 60), 1)  # rounded: many rows are equally sure
+    labels = rng.integers(0, 3, 60)
+    answered, accuracy = rejection_curve(p, labels)
+    for share, right in zip(answered, accuracy, strict=True):
+        sure = np.argsort(-p.max(1), kind="stable")[: round(share * 60)]
+        assert right == pytest.approx((p[sure].argmax(1) == labels[sure]).mean())
+    assert answered[-1] == 1.0
+    assert len(answered) == len(np.unique(p.max(1)))
+
+
+def test_rows_may_be_refused_by_another_uncertainty():
+    p = np.array([[0.9, 0.1], [0.6, 0.4]])
+    answered, accuracy = rejection_curve(p, np.array([1, 0]), uncertainty=np.array([2.0, 1.0]))
+    assert (answered.tolist(), accuracy.tolist()) == ([0.5, 1.0], [1.0, 0.5])
+
+
+@pytest.mark.parametrize("support", [0.0, 1e-9, 0.3, 1.0, 5.0])
+def test_probabilities_are_drawn_to_the_prior_in_proportion(support):
+    log_p, prior = tensor([[0.0, -800.0, -900.0]]), tensor([0.2, 0.3, 0.5])
+    drawn = drawn_to_prior(log_p, torch.tensor([support], dtype=torch.float64), prior).exp()
+    trust = min(support, 1.0)
+    np.testing.assert_allclose(drawn[0], trust * np.array([1.0, 0, 0]) + (1 - trust) * prior.numpy(), atol=1e-12)

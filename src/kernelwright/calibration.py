@@ -94,18 +94,18 @@ class EstimatorMap(ProbabilityMap):
 
     calibrators: tuple[Any, ...]
     n_classes: int
-
-    SMALLEST = 1e-15  # a calibrator may say zero, which no later row could mend
+    smallest: float  # a calibrator may say zero, which so many rows cannot tell: a share of one row more
 
     @classmethod
     def fit(cls, calibrator: Any, outputs: Tensor, targets: Tensor, weights: Tensor) -> EstimatorMap:
         """Fit copies of a calibrator: a classifier to all outputs at once, a regressor to those of each class."""
         F, Y, w = outputs.numpy(), targets.numpy(), weights.numpy()
         given = {"sample_weight": w} if has_fit_parameter(calibrator, "sample_weight") else {}
+        n_classes, smallest = Y.shape[1], 1.0 / (Y.shape[1] * (w.sum() + 1.0))
         if is_classifier(calibrator):
-            return cls((clone(calibrator).fit(F, Y.argmax(1), **given),), Y.shape[1])
+            return cls((clone(calibrator).fit(F, Y.argmax(1), **given),), n_classes, smallest)
         columns = zip(F.T, Y.T, strict=True)
-        return cls(tuple(clone(calibrator).fit(f[:, None], y, **given) for f, y in columns), Y.shape[1])
+        return cls(tuple(clone(calibrator).fit(f[:, None], y, **given) for f, y in columns), n_classes, smallest)
 
     def log(self, outputs: Tensor) -> Tensor:  # noqa: D102
         F = outputs.numpy()
@@ -115,7 +115,7 @@ class EstimatorMap(ProbabilityMap):
         else:
             for k, calibrator in enumerate(self.calibrators):
                 p[:, k] = calibrator.predict(F[:, k, None])
-        p = np.clip(p, self.SMALLEST, 1.0)
+        p = np.clip(p, self.smallest, 1.0)
         return torch.from_numpy(np.log(p / p.sum(1, keepdims=True)))
 
 

@@ -204,7 +204,7 @@ class _Run:
         some = self.data.subset(torch.linspace(0, len(self.data) - 1, min(CHECK_ROWS, len(self.data))).long())
         solution = self.network.head.solve(self.network, some, torch.arange(1), choose_ridge=False)
         new = self.network.features(held_out.points)
-        outputs = self.network.head.apply_solution(new, solution.coefficients, solution.points)
+        outputs, _ = self.network.head.apply_solution(new, solution.coefficients, solution.points, solution.support)
         return clipped_log_loss(outputs, held_out.targets, held_out.weights, self.bound.epsilon)[0]
 
     # checkpoints ---------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from kernelwright.kernels import Kernel
 from kernelwright.objectives import Setting, held_out, in_sample
 from kernelwright.parameters import Positive, raw_bounds
 from kernelwright.primal import Moments, ridge_weights
-from kernelwright.support import inverse_leverage, leverage_sketch, nearest, nearest_other
+from kernelwright.support import FeatureSupport, KernelSupport, Support, nearest_other
 
 __all__ = [
     "Bound",
@@ -98,14 +98,10 @@ class Head(nn.Module):
         """
         raise NotImplementedError
 
-    def apply_solution(self, new: Tensor, coefficients: Tensor, points: Tensor | None) -> Tensor:
-        """Raw outputs at features ``new`` by a :class:`Solution` (its coefficients and points)."""
-        return self.apply_with_support(new, coefficients, points, None)[0]
-
-    def apply_with_support(
-        self, new: Tensor, coefficients: Tensor, points: Tensor | None, sketch: Tensor | None
+    def apply_solution(
+        self, new: Tensor, coefficients: Tensor, points: Tensor | None, support: Support
     ) -> tuple[Tensor, Tensor]:
-        """The same, and the support of each; features need the solution's sketch for that, else it is empty."""
+        """Raw outputs and support of features ``new`` by parts of a :class:`Solution`."""
         raise NotImplementedError
 
     def keep_in_limits(self) -> None:
@@ -154,24 +150,23 @@ class LinearHead(Head):
 
         ridge = best_ridge(ridge, left_out, some) if choose_ridge else ridge
         factor = moments.factor(ridge)
-        W, sketch = moments.weights(factor), leverage_sketch(factor)
+        W = moments.weights(factor)
         return Solution(
             ridge,
             W,
             points=None,
             fitted=Z @ W,
             left_out=moments.left_out(factor, Z, some.targets, some.weights),
-            support=inverse_leverage(Z, sketch, some.weights),
+            support=FeatureSupport.of(factor, Z, some.weights),
             squared_norm=float(W.square().sum()),
             largest=moments.largest,
-            sketch=sketch,
         )
 
-    def apply_with_support(  # noqa: D102
-        self, new: Tensor, coefficients: Tensor, points: Tensor | None, sketch: Tensor | None
+    def apply_solution(  # noqa: D102
+        self, new: Tensor, coefficients: Tensor, points: Tensor | None, support: Support
     ) -> tuple[Tensor, Tensor]:
         Z = self.widen(new)
-        return Z @ coefficients, Z.new_empty(0) if sketch is None else inverse_leverage(Z, sketch)
+        return Z @ coefficients, support(Z)
 
     def widen(self, Z: Tensor) -> Tensor:
         """The features, with the constant one if there is an intercept."""
@@ -224,22 +219,22 @@ class KernelHead(Head):
             points=points,
             fitted=solved.fitted[judged],
             left_out=solved.leave_one_out()[judged],
-            support=nearest_other(K, data.weights)[judged] - float(self.intercept),
+            support=KernelSupport.of(nearest_other(K, data.weights) - float(self.intercept), data.weights),
             squared_norm=solved.squared_norm,
             largest=sup,
         )
 
-    def apply_with_support(  # noqa: D102
-        self, new: Tensor, coefficients: Tensor, points: Tensor | None, sketch: Tensor | None
+    def apply_solution(  # noqa: D102
+        self, new: Tensor, coefficients: Tensor, points: Tensor | None, support: Support
     ) -> tuple[Tensor, Tensor]:
         assert points is not None
-        outputs, support = [], []
+        outputs, supports = [], []
         with torch.no_grad():
             for block in new.split(max(1, BLOCK_ENTRIES // len(points))):
                 K = self.matrix(block, points)
                 outputs.append(K @ coefficients)
-                support.append(nearest(K) - float(self.intercept))  # the constant says nothing of nearness
-        return torch.cat(outputs), torch.cat(support)
+                supports.append(support(K - float(self.intercept)))  # the constant says nothing of nearness
+        return torch.cat(outputs), torch.cat(supports)
 
     def matrix(self, points: Tensor, others: Tensor | None = None) -> Tensor:
         """Kernel values of features, differentiable in them."""
@@ -352,10 +347,9 @@ class Solution:
     points: Tensor | None  # features of the training rows, where a kernel needs them
     fitted: Tensor  # outputs at the judged rows
     left_out: Tensor  # outputs at the judged rows, each by the embedding of all other rows
-    support: Tensor  # of the judged rows by all others
+    support: Support
     squared_norm: float
     largest: float  # k(x, x) over the training rows
-    sketch: Tensor | None = None  # of the leverage, where there is no kernel
 
 
 RIDGE_STEPS = 10.0 ** (np.arange(-6, 7) / 2.0)

@@ -57,6 +57,11 @@ class TableViews(TransformerMixin, BaseEstimator):
         q = (self._ranks(U) - self.rank_mean_) / self.rank_deviation_
         return np.hstack([z, q])
 
+    def beyond(self, X: Any) -> np.ndarray:
+        """How far each value lies outside the range of the training values, in standard deviations of these."""
+        U = self._unit(np.asarray(X, dtype=np.float64))
+        return (np.maximum(-U, 0.0) + np.maximum(U - 1.0, 0.0)) / self.deviation_
+
     def _unit(self, X: np.ndarray) -> np.ndarray:
         """Columns that vary, mapped to [0, 1]: from here on no scale is too large or too small."""
         with np.errstate(over="ignore"):  # a new value may lie 1e300 ranges away; 1e100 is as far

@@ -27,7 +27,7 @@ from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.nystroem import RESIDUAL, KernelRows, embed_by_landmarks
 from kernelwright.primal import Moments
-from kernelwright.support import inverse_leverage, leverage_sketch, nearest, nearest_other
+from kernelwright.support import FeatureSupport, KernelSupport, Support, nearest_other
 
 __all__ = [
     "LeftOut",
@@ -53,7 +53,6 @@ class LeftOut:
 
     outputs: Tensor
     rows: TrainingSet
-    support: Tensor  # by the other rows
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Solution:
     fitted: Tensor  # outputs at ``fitted_rows``
     fitted_rows: TrainingSet
     left_out: LeftOut  # probabilities are calibrated on these
-    sketch: Tensor | None = None  # of the leverage, for features
+    support: Support
 
 
 def choose_solver(n: int, n_landmarks: int | None) -> tuple[str, int]:
@@ -85,10 +84,10 @@ def usual_landmarks(n: int) -> int:
 def exact(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution:
     """The dual form on all rows; leave-one-out outputs in closed form."""
     K = kernel.matrix(data.points)
-    embedding, support = embed(K, data, ridge), nearest_other(K, data.weights)
-    left_out = LeftOut(embedding.leave_one_out(), data, support)
+    embedding, support = embed(K, data, ridge), KernelSupport.of(nearest_other(K, data.weights), data.weights)
+    left_out = LeftOut(embedding.leave_one_out(), data)
     return Solution(
-        data.points, embedding.coefficients, embedding.squared_norm, embedding.fitted, data, left_out=left_out
+        data.points, embedding.coefficients, embedding.squared_norm, embedding.fitted, data, left_out, support
     )
 
 
@@ -110,8 +109,8 @@ def nystroem(kernel: Kernel, data: TrainingSet, ridge: float, n_landmarks: int, 
         )
     alpha = embedding.coefficients
     fitted = torch.cat([block.double() @ alpha for _, block in rows]) + rest.prior
-    left_out = _new_rows(kernel, held, landmarks, alpha)
-    return Solution(landmarks, alpha, embedding.squared_norm, fitted, rest, left_out)
+    left_out, support = _new_rows(kernel, held, landmarks, alpha)
+    return Solution(landmarks, alpha, embedding.squared_norm, fitted, rest, left_out, support)
 
 
 def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generator: torch.Generator) -> Solution:
@@ -134,12 +133,14 @@ def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generato
         return found
     # A picked row stands for many: to leave out one of them says little. Rows that were not picked are new.
     rows = data.subset(others).sample(LEFT_OUT_ROWS, generator)
-    return replace(found, left_out=_new_rows(kernel, rows, data.points[picked], found.coefficients))
+    left_out, support = _new_rows(kernel, rows, data.points[picked], found.coefficients)
+    return replace(found, left_out=left_out, support=support)
 
 
-def _new_rows(kernel: Kernel, rows: TrainingSet, points: Tensor, coefficients: Tensor) -> LeftOut:
-    K = kernel.forward(rows.points, points)
-    return LeftOut(K @ coefficients + rows.prior, rows, nearest(K))
+def _new_rows(kernel: Kernel, rows: TrainingSet, points: Tensor, coefficients: Tensor) -> tuple[LeftOut, Support]:
+    with torch.no_grad():
+        K = kernel.forward(rows.points, points)
+    return LeftOut(K @ coefficients + rows.prior, rows), KernelSupport.of(K.max(1).values, rows.weights)
 
 
 def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[TrainingSet, TrainingSet]:
@@ -169,7 +170,6 @@ def explicit(moments: Moments, features: FeatureMap, sample: TrainingSet, ridge:
     with torch.no_grad():
         Z = features(sample.points).double()
     factor = moments.factor(ridge)
-    W, sketch = moments.weights(factor, sample.prior), leverage_sketch(factor)
-    outputs = moments.left_out(factor, Z, sample.targets, sample.weights, sample.prior)
-    left_out = LeftOut(outputs, sample, inverse_leverage(Z, sketch, sample.weights))
-    return Solution(None, W, float(W.square().sum()), sample.prior + Z @ W, sample, left_out, sketch)
+    W, support = moments.weights(factor, sample.prior), FeatureSupport.of(factor, Z, sample.weights)
+    left_out = LeftOut(moments.left_out(factor, Z, sample.targets, sample.weights, sample.prior), sample)
+    return Solution(None, W, float(W.square().sum()), sample.prior + Z @ W, sample, left_out, support)

@@ -1,27 +1,82 @@
 """How much a model knows about a point: whether it saw anything like it.
 
-For a kernel that is its value with the nearest training point. For explicit features, where no training point is kept,
-it is one over the leverage ``z^T S^-1 z``. Both are read relative to a *level*: what the worst hundredth of the
-training points had from all the others. A support of one or more is usual, a support near zero is nowhere near
-the data.
+Support is relative: one is what a hundredth of the training points stay below with respect to the others, so that
+one or more is usual, and near zero is nowhere near the data.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from kernelwright.linalg import Factor, triangular_solve
 
-__all__ = ["UNUSUAL", "inverse_leverage", "leverage_sketch", "nearest", "nearest_other", "relative", "usual_level"]
+__all__ = ["UNUSUAL", "FeatureSupport", "KernelSupport", "Support", "nearest_other"]
 
-UNUSUAL = 0.01  # the share of training rows whose support lies below the level
+UNUSUAL = 0.01  # the share of training rows whose support lies below one
 SKETCH = 32  # random directions: enough for a leverage within a quarter, the same for all rows
 
 
-def nearest(K: Tensor) -> Tensor:
-    """The largest kernel value in each row."""
-    return K.max(1).values
+class Support:
+    """Kernel values with the training points, or features, of each row -> its relative support."""
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """One number for each row."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class KernelSupport(Support):
+    """By a kernel's value with the nearest training point."""
+
+    level: float
+
+    @classmethod
+    def of(cls, nearest: Tensor, weights: Tensor) -> KernelSupport:
+        """From each training point's value with its nearest other one."""
+        return cls(_level(nearest, weights))
+
+    def __call__(self, K: Tensor) -> Tensor:  # noqa: D102
+        return self.relative(K.max(1).values)
+
+    def relative(self, nearest: Tensor) -> Tensor:
+        """In units of the level; all ones where the training points themselves have none from each other."""
+        return (nearest / self.level).clamp(min=0.0) if self.level > 0 else torch.ones_like(nearest)
+
+
+@dataclass(frozen=True)
+class FeatureSupport(Support):
+    """By explicit features z, where no training point is kept: the lower of two.
+
+    One over the leverage ``z^T S^-1 z`` falls where features point to where no training row was; ``|z|^2`` falls where
+    features vanish far from the landmarks they are made of.
+    """
+
+    sketch: Tensor  # R with |z R|^2 ~ z^T S^-1 z: few random directions in place of the whole factor
+    inverse_leverage: float
+    squared_norm: float
+
+    @classmethod
+    def of(cls, factor: Factor, Z: Tensor, weights: Tensor) -> FeatureSupport:
+        """From the factor of S and the features of (some) training rows."""
+        # Always the same directions, so that levels that were found with them fit.
+        directions = torch.randn(
+            len(factor.lower), SKETCH, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+        )
+        sketch = triangular_solve(factor, directions, transposed=True) / SKETCH**0.5
+        unscaled = cls(sketch, 1.0, 1.0)
+        inverse_leverage = unscaled._inverse_leverage(Z) - weights.clamp(max=1.0)  # left out: (1 - q) / q
+        return cls(sketch, _level(inverse_leverage, weights), _level(Z.square().sum(1), weights))
+
+    def _inverse_leverage(self, Z: Tensor) -> Tensor:
+        return 1.0 / (Z @ self.sketch).square().sum(1).clamp(min=1e-300)
+
+    def __call__(self, Z: Tensor) -> Tensor:  # noqa: D102
+        parts = ((self._inverse_leverage(Z), self.inverse_leverage), (Z.square().sum(1), self.squared_norm))
+        relative = [value / level if level > 0 else torch.ones_like(value) for value, level in parts]
+        return torch.minimum(*relative)
 
 
 def nearest_other(K: Tensor, weights: Tensor) -> Tensor:
@@ -31,35 +86,14 @@ def nearest_other(K: Tensor, weights: Tensor) -> Tensor:
     """
     own = K.diagonal().clone()
     K.fill_diagonal_(-torch.inf)
-    largest = nearest(K) if len(K) > 1 else own
+    largest = K.max(1).values if len(K) > 1 else own
     K.diagonal().copy_(own)
     return torch.where(weights >= 2.0, own, largest)
 
 
-def leverage_sketch(factor: Factor, size: int = SKETCH) -> Tensor:
-    """R with ``|z R|^2 ~ z^T S^-1 z``: few random directions in place of the whole factor, which cost next to nothing.
-
-    The directions are always the same ones, so that a level found with them fits.
-    """
-    directions = torch.randn(len(factor.lower), size, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    return triangular_solve(factor, directions, transposed=True) / size**0.5
-
-
-def inverse_leverage(Z: Tensor, sketch: Tensor, own: Tensor | None = None) -> Tensor:
-    """One over the leverage of each row of features; ``own`` are weights of training rows, to be left out of S."""
-    leverage = (Z.double() @ sketch).square().sum(1)
-    support = 1.0 / leverage.clamp(min=1e-300)
-    return support if own is None else (support - own.clamp(max=1.0)).clamp(min=0.0)
-
-
-def usual_level(support: Tensor, weights: Tensor) -> float:
+def _level(support: Tensor, weights: Tensor) -> float:
     """The support that a hundredth of the rows stay below."""
     order = support.argsort()
     share = weights[order].cumsum(0) / weights.sum()
     first = int(torch.searchsorted(share, torch.tensor(UNUSUAL, dtype=share.dtype)))
     return float(support[order[min(first, len(order) - 1)]])
-
-
-def relative(support: Tensor, level: float) -> Tensor:
-    """Support in units of the level; all ones where the training points themselves have none from each other."""
-    return (support / level).clamp(min=0.0) if level > 0 else torch.ones_like(support)

@@ -13,6 +13,7 @@ from kernelwright import EmbeddingClassifier, PredictionSets
 from kernelwright.conformal import scores_of
 from kernelwright.features import Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian
+from kernelwright.support import KernelSupport
 
 RNG = np.random.default_rng(0)
 GIVEN = {"learn": None, "ridge": 0.02, "random_state": 0}
@@ -77,7 +78,7 @@ def test_leave_one_out_sets_equal_the_jackknife_by_refitting(class_conditional, 
     new = RNG.uniform(-1, 2, size=(40, 2))
     classifier = EmbeddingClassifier(Gaussian(0.8), probability=probability, **GIVEN)
     sets = PredictionSets(classifier, 0.8, class_conditional=class_conditional).fit(X, y)
-    sets.classifier_.usual_support_ = 0.0  # no row is far
+    sets.classifier_._support = KernelSupport(0.0)  # no row is far
     sets._calibrate_left_out()
     expected = jackknife_plus(sets.classifier_, X, y, new, 0.8, class_conditional)
     assert 0 < expected.mean() < 1
@@ -197,7 +198,7 @@ def test_auto_splits_where_there_is_no_closed_form():
     assert PredictionSets(landmarks).fit(X, y).method_ == "split"
     fourier = EmbeddingClassifier(features=RandomFourier(30), **GIVEN)
     assert PredictionSets(fourier).fit(X, y).method_ == "leave-one-out"
-    with pytest.raises(ValueError, match="method='leave-one-out' needs .* use method='split'"):
+    with pytest.raises(ValueError, match=r"method='leave-one-out' needs .* use method='split'"):
         PredictionSets(LogisticRegression(), method="leave-one-out").fit(X, y)
 
 

@@ -20,7 +20,6 @@ from kernelwright.calibration import ProbabilityMap, drawn_to_prior
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.scaling import TableViews
-from kernelwright.support import relative
 from kernelwright.training import Step
 
 __all__ = ["KernelEstimator", "ProbabilityClassifier", "refuse_if_too_large", "with_lines"]
@@ -38,7 +37,6 @@ class ProbabilityClassifier(ClassifierMixin):
     class_weight: Any
     probability_map_: ProbabilityMap
     class_prior_: np.ndarray  # what probabilities return to far from all training rows
-    usual_support_: float
 
     def _check_labels(self, y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels and weights of the rows that count, and which rows those are (weight not zero)."""
@@ -49,7 +47,7 @@ class ProbabilityClassifier(ClassifierMixin):
         return labels, weights[kept], kept
 
     def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
-        """Raw outputs, and support that is not yet relative to the usual level."""
+        """Raw outputs and support of each row."""
         raise NotImplementedError
 
     def raw_outputs(self, X: Any) -> np.ndarray:
@@ -77,7 +75,7 @@ class ProbabilityClassifier(ClassifierMixin):
         log_p = self.probability_map_.log(outputs)
         if not self.probability_map_.returns_to_prior:
             return log_p
-        return drawn_to_prior(log_p, relative(support, self.usual_support_), torch.from_numpy(self.class_prior_))
+        return drawn_to_prior(log_p, support, torch.from_numpy(self.class_prior_))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of largest probability."""
@@ -90,7 +88,8 @@ class ProbabilityClassifier(ClassifierMixin):
         It is the kernel's value with the nearest training row (for explicit features one over the leverage), in units
         of what only a hundredth of the training rows stay below with respect to the others. So about one row in a
         hundred of the same kind lies below 1; many rows below 1 are rows of another kind, and near 0 the model
-        has nothing to go by.
+        has nothing to go by. Where inputs are squashed or features periodic, it falls beyond the range of the
+        training rows as a kernel on plain inputs would.
 
         Examples
         --------
@@ -102,8 +101,7 @@ class ProbabilityClassifier(ClassifierMixin):
         >>> bool(np.mean(model.support(X[1::2]) < 1) < 0.1), model.support(X[:1] + 100.0).round(3)
         (True, array([0.]))
         """
-        _, support = self._outputs_and_support(X)
-        return relative(support, self.usual_support_).numpy()
+        return self._outputs_and_support(X)[1].numpy()
 
 
 class KernelEstimator(BaseEstimator):
@@ -129,12 +127,15 @@ class KernelEstimator(BaseEstimator):
         """Rows as the kernel sees them."""
         return kernel.encode(X if self.scaler_ is None else self.scaler_.transform(X))
 
-    def _new_points(self, X: Any) -> Tensor:
-        """New rows, checked, as the kernel sees them."""
+    def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
         if self.kernel_.takes_vectors or isinstance(self.kernel_, Precomputed):
-            X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._encode(self.kernel_, X)
+            return validate_data(self, X, dtype=np.float64, reset=False)
+        return X
+
+    def _new_points(self, X: Any) -> Tensor:
+        """New rows, checked, as the kernel sees them."""
+        return self._encode(self.kernel_, self._check_new(X))
 
     def relevance(self) -> Relevance:
         """Features by falling relevance, from the learned length scales; prints as a table.

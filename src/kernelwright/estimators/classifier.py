@@ -33,11 +33,12 @@ from kernelwright.estimators.base import (
 )
 from kernelwright.estimators.batches import BOUND_ROWS, BatchFitting
 from kernelwright.estimators.bounds import HERDED, UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
-from kernelwright.features import FeatureMap, Nystroem, fourier_features
+from kernelwright.features import FeatureMap, Nystroem, RandomFourier, fourier_features
 from kernelwright.indefinite import signature
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
+from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.linalg import threads_for
-from kernelwright.scaling import make_scaler
+from kernelwright.scaling import TableViews, make_scaler
 from kernelwright.solvers import (
     FEATURE_ROWS,
     LEFT_OUT_ROWS,
@@ -50,7 +51,7 @@ from kernelwright.solvers import (
     sum_up,
     usual_landmarks,
 )
-from kernelwright.support import inverse_leverage, nearest, nearest_other, relative, usual_level
+from kernelwright.support import KernelSupport, nearest_other
 from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose
 
@@ -189,8 +190,6 @@ class EmbeddingClassifier(BoundedRisk, ProbabilityClassifier, BatchFitting, Kern
     probability_map_ : ProbabilityMap
     class_prior_ : ndarray
         Class frequencies, which probabilities return to far from all data.
-    usual_support_ : float
-        The unit of :meth:`support`.
     n_features_in_, feature_names_in_
 
     Notes
@@ -366,8 +365,7 @@ class EmbeddingClassifier(BoundedRisk, ProbabilityClassifier, BatchFitting, Kern
 
     def _losses_at(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Clipped losses and wrong answers at rows that were not fitted."""
-        new = self._encode(self.kernel_, rows.X) if rows.points is None else rows.points
-        outputs, support = self._at_points(new)
+        outputs, support = self._at_rows(rows.X, rows.points)
         answers = self.classes_[self._log_proba(outputs, support).argmax(1).numpy()]
         return self._losses(outputs.numpy(), answers, self.classes_[rows.labels])
 
@@ -491,6 +489,8 @@ class EmbeddingClassifier(BoundedRisk, ProbabilityClassifier, BatchFitting, Kern
                 moments, sample = sum_up(self.features_, data), data.sample(LEFT_OUT_ROWS, random)
                 found = explicit(moments, self.features_, sample, self.ridge_)
             alpha = math.sqrt(float(self.kernel_.sup_diag(data.points[:BOUND_ROWS])))
+            if isinstance(self.features_, RandomFourier):
+                self._range = (data.points.min(0).values, data.points.max(0).values)
         if self._explicit:
             self._moments = (moments, sample, alpha)
         self._calibrate(found, alpha)
@@ -506,13 +506,11 @@ class EmbeddingClassifier(BoundedRisk, ProbabilityClassifier, BatchFitting, Kern
                 self.probability_map_, shift = fit_shifted_power(outputs, rows.targets, rows.weights)
             else:
                 self.probability_map_ = fit_map(name, outputs, rows.targets, rows.weights)
-            self.usual_support_ = usual_level(found.left_out.support, rows.weights)
         self.class_prior_ = smoothed_prior(found.fitted_rows.targets, found.fitted_rows.weights).numpy()
         self.complexity_ = alpha * math.sqrt(found.squared_norm)
         self.prior_ = (rows.prior + shift).numpy()
         self.points_ = np.empty((0, 0)) if found.points is None else found.points.numpy()
-        self.coefficients_ = found.coefficients.numpy()
-        self.leverage_sketch_ = None if found.sketch is None else found.sketch.numpy()
+        self.coefficients_, self._support = found.coefficients.numpy(), found.support
         self.n_landmarks_ = len(found.coefficients)
         self._risk_terms = RiskTerms.of(
             (found.fitted + shift, found.fitted_rows),
@@ -541,28 +539,50 @@ class EmbeddingClassifier(BoundedRisk, ProbabilityClassifier, BatchFitting, Kern
     # prediction ----------------------------------------------------------------------------------------
 
     def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
-        return self._at_points(self._new_points(X))
+        return self._at_rows(self._check_new(X))
 
-    def _at_points(self, new: Tensor) -> tuple[Tensor, Tensor]:
-        """Raw outputs and support at points."""
-        outputs, support = [new.new_empty(0, len(self.prior_))], [new.new_empty(0)]
-        for _, some_outputs, some_support in self._blocks(new):
+    def _at_rows(self, X: Any, points: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Raw outputs and support of checked rows."""
+        outputs, supports = [torch.empty(0, len(self.prior_), dtype=torch.float64)], [torch.empty(0).double()]
+        for _, some_outputs, some_support in self._blocks(X, points):
             outputs.append(some_outputs)
-            support.append(some_support)
-        return torch.cat(outputs), torch.cat(support)
+            supports.append(some_support)
+        return torch.cat(outputs), torch.cat(supports)
 
-    def _blocks(self, new: Tensor, n_rows: int | None = None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    def _blocks(
+        self, X: Any, points: Tensor | None = None, n_rows: int | None = None
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Kernel values with the training points (or features), raw outputs and support, some rows at a time."""
+        points = self._encode(self.kernel_, X) if points is None else points
         prior, V = torch.from_numpy(self.prior_), torch.from_numpy(self.coefficients_)
+        reach = self._reach(X, points)
         if self.features_ is None:
-            for K in self._kernel_blocks(new, n_rows):
-                yield K, prior + K @ V, nearest(K)
-            return
-        sketch = torch.from_numpy(self.leverage_sketch_)
-        for block in new.split(n_rows or FEATURE_ROWS):
-            with torch.no_grad():
-                Z = self.features_(block).double()
-            yield Z, prior + Z @ V, inverse_leverage(Z, sketch)
+            blocks = self._kernel_blocks(points, n_rows)
+        else:
+            blocks = (self.features_(block).double() for block in points.split(n_rows or FEATURE_ROWS))
+        start = 0
+        with torch.no_grad():
+            for values in blocks:
+                yield values, prior + values @ V, self._support(values) * reach[start : start + len(values)]
+                start += len(values)
+
+    def _reach(self, X: Any, points: Tensor) -> Tensor:
+        """How much support is left beyond the range of the training rows, where the kernel does not see how far.
+
+        Squashed inputs never leave their range, and random Fourier features are periodic; what a kernel of the same
+        length scales would lose on the way there is lost here.
+        """
+        if isinstance(self.scaler_, TableViews):
+            beyond = torch.from_numpy(self.scaler_.beyond(X))
+        elif isinstance(self.features_, RandomFourier):
+            low, high = self._range
+            beyond = (low - points).clamp(min=0.0) + (points - high).clamp(min=0.0)
+        else:
+            return torch.ones(len(points), dtype=torch.float64)
+        parts = [part for part in self.kernel_.modules() if isinstance(part, HasLengthScales)]
+        with torch.no_grad():
+            left = [(-(beyond / part.lengthscale).sum(1)).exp() for part in parts]
+        return torch.stack(left).max(0).values
 
     def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
         """Entropy (in nats) of the label at each row: high at class boundaries and far from the data.
@@ -623,7 +643,8 @@ class EmbeddingClassifier(BoundedRisk, ProbabilityClassifier, BatchFitting, Kern
         # One of c equal rows is left out: its diagonal entry of A grows by noise / (c - 1), to infinity for c = 1.
         change = V / (own + (counts - 1.0) / noise)[:, None]
         outputs = torch.from_numpy(self.prior_) + K @ V - (1.0 - noise * own)[:, None] * change
-        support = relative(nearest_other(K, counts), self.usual_support_)
+        assert isinstance(self._support, KernelSupport)
+        support = self._support.relative(nearest_other(K, counts))
         return LeftOutRows(inverse, change, outputs, support, torch.from_numpy(labels), counts)
 
     def _left_out_features(self) -> LeftOutRows:
@@ -636,14 +657,9 @@ class EmbeddingClassifier(BoundedRisk, ProbabilityClassifier, BatchFitting, Kern
         kept = (1.0 - one * (Z * basis.T).sum(1)).clamp(min=1e-10)[:, None]
         residual = (sample.targets - sample.prior - Z @ W) / kept
         shift = torch.from_numpy(self.prior_) - sample.prior
-        support = relative(
-            inverse_leverage(Z, torch.from_numpy(self.leverage_sketch_), sample.weights), self.usual_support_
-        )
-        return LeftOutRows(
-            basis, one[:, None] * residual, sample.targets - residual + shift, support, sample.strata, counts
-        )
+        outputs = sample.targets - residual + shift
+        return LeftOutRows(basis, one[:, None] * residual, outputs, self._support(Z), sample.strata, counts)
 
     def _blocks_for_sets(self, X: Any, n_rows: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Kernel values or features, raw outputs and relative support of new rows, so many at a time."""
-        for values, outputs, support in self._blocks(self._new_points(X), n_rows):
-            yield values, outputs, relative(support, self.usual_support_)
+        """Kernel values or features, raw outputs and support of new rows, so many at a time."""
+        return self._blocks(self._check_new(X), n_rows=n_rows)

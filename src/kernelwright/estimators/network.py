@@ -31,7 +31,6 @@ from kernelwright.linalg import threads_for
 from kernelwright.network import ACTIVATIONS, Bound, EmbeddingNetwork, KernelHead, LinearHead, known_bound, mlp
 from kernelwright.risk import complexity_multiplier
 from kernelwright.scaling import make_scaler
-from kernelwright.support import usual_level
 from kernelwright.training import Step
 
 __all__ = ["EmbeddingNetworkClassifier"]
@@ -418,8 +417,7 @@ class EmbeddingNetworkClassifier(
         name = "softmax" if self.probability == "auto" else self.probability
         self.probability_map_ = fit_map(name, solution.left_out, some.targets, some.weights)
         self.class_prior_ = smoothed_prior(data.targets, data.weights).numpy()
-        self.usual_support_ = usual_level(solution.support, some.weights)
-        self._sketch = solution.sketch
+        self._support = solution.support
         sup = solution.largest if bound.sup is None else bound.sup
         self._risk_terms = RiskTerms.of(
             (solution.fitted, some),
@@ -465,4 +463,4 @@ class EmbeddingNetworkClassifier(
     def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
         Z = self._features(X)
         points = None if self.points_ is None else torch.from_numpy(self.points_)
-        return self._network.head.apply_with_support(Z, torch.from_numpy(self.coefficients_), points, self._sketch)
+        return self._network.head.apply_solution(Z, torch.from_numpy(self.coefficients_), points, self._support)

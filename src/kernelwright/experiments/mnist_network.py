@@ -149,7 +149,8 @@ def _outputs(network: EmbeddingNetwork, data: TrainingSet, inputs: Tensor) -> Te
         with torch.no_grad():
             return network.head.linear(Z.float())
     solution = network.head.solve(network, data, torch.arange(1), choose_ridge=False)
-    return network.head.apply_solution(Z, solution.coefficients, solution.points)
+    outputs, _ = network.head.apply_solution(Z, solution.coefficients, solution.points, solution.support)
+    return outputs
 
 
 def rows_of(curves: Curves) -> list[dict[str, str]]:

@@ -1,0 +1,66 @@
+"""Tables of the documentation, made from the CSV files of the benchmarks: ``python docs/tables.py``.
+
+What stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->`` in a page is replaced.
+"""
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+SLOT = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def read(name: str) -> list[dict[str, str]]:
+    with (RESULTS / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def markdown(rows: list[dict[str, str]]) -> str:
+    header = list(rows[0])
+    lines = [header, ["---"] * len(header), *[list(row.values()) for row in rows]]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def probabilities() -> str:
+    """One row a data set, log loss and calibration error of each method."""
+    found = read("probabilities")
+    methods = list(dict.fromkeys(row["method"] for row in found))
+    table = []
+    for data in dict.fromkeys(row["data"] for row in found):
+        own = {row["method"]: row for row in found if row["data"] == data}
+        cells = {"data": data, "rows": own[methods[0]]["rows"]}
+        for column, digits in (("log loss", 3), ("calibration error", 3), ("accuracy %", 1), ("CPU seconds to fit", 2)):
+            cells[column] = " / ".join(f"{float(own[method][column]):.{digits}f}" for method in methods)
+        table.append(cells)
+    return f"Each cell: {' / '.join(methods)}.\n\n" + markdown(table)
+
+
+def prediction_sets() -> str:
+    table = [
+        {
+            "data": row["data"],
+            "method": row["method"],
+            "coverage": f"{float(row['coverage']):.3f} ± {float(row['standard error']):.3f}",
+            "mean size": f"{float(row['mean size']):.2f}",
+        }
+        for row in read("prediction_sets")
+    ]
+    return markdown(table)
+
+
+TABLES: dict[str, Callable[[], str]] = {"probabilities": probabilities, "prediction_sets": prediction_sets}
+
+
+def filled(text: str) -> str:
+    """A page with its tables as the CSV files have them."""
+    return SLOT.sub(lambda slot: f"{slot[1]}\n{TABLES[slot[2]]()}\n{slot[3]}", text)
+
+
+if __name__ == "__main__":
+    for page in (ROOT / "docs").rglob("*.md"):
+        before = page.read_text()
+        if filled(before) != before:
+            page.write_text(filled(before))
