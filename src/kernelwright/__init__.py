@@ -2,7 +2,13 @@
 
 from kernelwright import baselines, datasets, features, hyperkernels, kernels, objectives
 from kernelwright.baselines import AlignmentKernel
-from kernelwright.errors import CollapseWarning, MemoryBudgetError, NumericalError, NumericalRepairWarning
+from kernelwright.errors import (
+    CollapseWarning,
+    MemoryBudgetError,
+    ModelFileError,
+    NumericalError,
+    NumericalRepairWarning,
+)
 from kernelwright.estimators import (
     ConditionalMeanEmbedding,
     EmbeddingClassifier,
@@ -11,7 +17,9 @@ from kernelwright.estimators import (
     HyperKernelSVR,
     KreinSVC,
     LearnedKernelClassifier,
+    PredictionSets,
 )
+from kernelwright.persistence import load, save
 
 __version__ = "0.1.0"
 
@@ -26,12 +34,16 @@ __all__ = [
     "KreinSVC",
     "LearnedKernelClassifier",
     "MemoryBudgetError",
+    "ModelFileError",
     "NumericalError",
     "NumericalRepairWarning",
+    "PredictionSets",
     "baselines",
     "datasets",
     "features",
     "hyperkernels",
     "kernels",
+    "load",
     "objectives",
+    "save",
 ]

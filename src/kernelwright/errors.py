@@ -19,3 +19,7 @@ class NumericalRepairWarning(UserWarning):
 
 class CollapseWarning(UserWarning):
     """Learning ended at the constant predictor: the complexity term outweighed the data."""
+
+
+class ModelFileError(ValueError):
+    """A file cannot be loaded as a model; the message says what is wrong with it and what to do."""

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelwright import EmbeddingClassifier, PredictionSets
+from kernelwright import EmbeddingClassifier, PredictionSets, datasets
 from kernelwright.conformal import scores_of
 from kernelwright.features import Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian
@@ -220,3 +220,34 @@ def test_a_label_never_seen_counts_as_missed():
 def test_scores_of_mapie_have_no_leave_one_out():
     with pytest.raises(ValueError, match="marginal coverage only"):
         PredictionSets(EmbeddingClassifier(), conformity="aps", class_conditional=True).fit(*blobs(40))
+
+
+REAL = ("banknote", "segment", "yeast", "australian", "digits", "wdbc")
+
+
+def on_real_data(name, method, seeds=3):
+    """Mean coverage, its standard error, and the mean size, at rows never seen."""
+    X, y = datasets.load(name)
+    kept = np.isin(y, np.flatnonzero(np.bincount(y) >= 10))
+    hits, sizes = [], []
+    for seed in range(seeds):
+        X_fit, X_new, y_fit, y_new = train_test_split(X[kept], y[kept], train_size=300, random_state=seed)
+        classifier = EmbeddingClassifier(max_iter=3, random_state=seed)
+        model = PredictionSets(classifier, 0.9, method=method, random_state=seed).fit(X_fit, y_fit)
+        sets = model.predict_set(X_new[:500])
+        column = np.searchsorted(model.classes_, y_new[:500])
+        hits.append(sets[np.arange(len(sets)), column].mean())
+        sizes.append(sets.sum(1).mean())
+    # A coverage depends on the calibration rows as much as on the rows that it is counted on.
+    error = np.sqrt(0.09 / model.n_calibration_ + 0.09 / len(sets)) / np.sqrt(seeds)
+    return np.mean(hits), error, np.mean(sizes)
+
+
+@pytest.mark.slow
+def test_real_data_are_covered_and_leave_one_out_sets_are_no_larger(data_folder):
+    found = {method: [on_real_data(name, method) for name in REAL] for method in ("leave-one-out", "split")}
+    for method, results in found.items():
+        for name, (coverage, error, _) in zip(REAL, results, strict=True):
+            assert abs(coverage - 0.9) <= 2 * error, (method, name, coverage, error)
+    loo, split = (np.mean([size for *_, size in results]) for results in found.values())
+    assert loo <= split

@@ -6,7 +6,7 @@ import copy
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -15,32 +15,27 @@ import numpy as np
 import torch
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from kernelwright.arrays import generator, merge_duplicates, one_hot, seed_of
 from kernelwright.calibration import fit_map, fit_shifted_power
-from kernelwright.conformal import LeftOutRows, Link
-from kernelwright.embedding import TrainingSet, embed, smoothed_prior
-from kernelwright.entropy import clip_entropy, embedding_entropy
+from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.errors import NumericalRepairWarning
 from kernelwright.estimators.base import (
     MERGE_UP_TO,
-    KernelEstimator,
-    ProbabilityClassifier,
     refuse_if_too_large,
     with_lines,
 )
 from kernelwright.estimators.batches import BOUND_ROWS, BatchFitting
 from kernelwright.estimators.bounds import HERDED, UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
+from kernelwright.estimators.predictions import EmbeddingPredictions
 from kernelwright.features import FeatureMap, Nystroem, RandomFourier, fourier_features
 from kernelwright.indefinite import signature
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
-from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.linalg import threads_for
-from kernelwright.scaling import TableViews, make_scaler
+from kernelwright.scaling import make_scaler
 from kernelwright.solvers import (
-    FEATURE_ROWS,
     LEFT_OUT_ROWS,
     Solution,
     choose_solver,
@@ -51,7 +46,6 @@ from kernelwright.solvers import (
     sum_up,
     usual_landmarks,
 )
-from kernelwright.support import KernelSupport, nearest_other
 from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose
 
@@ -89,7 +83,7 @@ class Rows:
         return Rows(X, points, self.labels[chosen], self.weights[chosen])
 
 
-class EmbeddingClassifier(BoundedRisk, ProbabilityClassifier, BatchFitting, KernelEstimator):
+class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
     """Class probabilities from a kernel that is learned from the data.
 
     A conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge
@@ -535,131 +529,3 @@ class EmbeddingClassifier(BoundedRisk, ProbabilityClassifier, BatchFitting, Kern
         weighted = self.class_weight is not None or self._weighted
         herded, unbounded = self.solver_ == "herding", not self.kernel_.bounded
         return (WEIGHTED,) * weighted + (HERDED,) * herded + (UNBOUNDED,) * unbounded
-
-    # prediction ----------------------------------------------------------------------------------------
-
-    def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
-        return self._at_rows(self._check_new(X))
-
-    def _at_rows(self, X: Any, points: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Raw outputs and support of checked rows."""
-        outputs, supports = [torch.empty(0, len(self.prior_), dtype=torch.float64)], [torch.empty(0).double()]
-        for _, some_outputs, some_support in self._blocks(X, points):
-            outputs.append(some_outputs)
-            supports.append(some_support)
-        return torch.cat(outputs), torch.cat(supports)
-
-    def _blocks(
-        self, X: Any, points: Tensor | None = None, n_rows: int | None = None
-    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Kernel values with the training points (or features), raw outputs and support, some rows at a time."""
-        points = self._encode(self.kernel_, X) if points is None else points
-        prior, V = torch.from_numpy(self.prior_), torch.from_numpy(self.coefficients_)
-        reach = self._reach(X, points)
-        if self.features_ is None:
-            blocks = self._kernel_blocks(points, n_rows)
-        else:
-            blocks = (self.features_(block).double() for block in points.split(n_rows or FEATURE_ROWS))
-        start = 0
-        with torch.no_grad():
-            for values in blocks:
-                yield values, prior + values @ V, self._support(values) * reach[start : start + len(values)]
-                start += len(values)
-
-    def _reach(self, X: Any, points: Tensor) -> Tensor:
-        """How much support is left beyond the range of the training rows, where the kernel does not see how far.
-
-        Squashed inputs never leave their range, and random Fourier features are periodic; what a kernel of the same
-        length scales would lose on the way there is lost here.
-        """
-        if isinstance(self.scaler_, TableViews):
-            beyond = torch.from_numpy(self.scaler_.beyond(X))
-        elif isinstance(self.features_, RandomFourier):
-            low, high = self._range
-            beyond = (low - points).clamp(min=0.0) + (points - high).clamp(min=0.0)
-        else:
-            return torch.ones(len(points), dtype=torch.float64)
-        parts = [part for part in self.kernel_.modules() if isinstance(part, HasLengthScales)]
-        with torch.no_grad():
-            left = [(-(beyond / part.lengthscale).sum(1)).exp() for part in parts]
-        return torch.stack(left).max(0).values
-
-    def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
-        """Entropy (in nats) of the label at each row: high at class boundaries and far from the data.
-
-        Parameters
-        ----------
-        X : array-like
-        method : {"embedding", "clip"}
-            The embedding's own estimate, Eq. (37), or the entropy of the clip-normalised outputs, Eq. (33).
-        clip : bool, default=False
-            Lift the estimates of "embedding" that are slightly negative to zero.
-        """
-        if method not in ("embedding", "clip"):
-            raise ValueError(
-                f"The 'method' parameter of entropy must be 'embedding' or 'clip'. Got {method!r} instead."
-            )
-        outputs, _ = self._outputs_and_support(X)
-        return (clip_entropy(outputs) if method == "clip" else embedding_entropy(outputs, clip=clip)).numpy()
-
-    def embedding_weights(self, X: Any) -> np.ndarray:
-        """``A^-1 k(x)`` of Eq. (2): the weight of each training row in ``E[g(Y) | x] ~ sum_i w_i g(y_i)``.
-
-        The factor of A is not kept after ``fit``, so each call solves anew. Only an exact solution has them.
-        """
-        check_is_fitted(self)
-        if self.solver_ != "exact":
-            raise ValueError(f"Weights of all training rows exist with solver='exact' only, not {self.solver_!r}.")
-        new = self._new_points(X)
-        kept, place, weights, _ = self._rows
-        with torch.no_grad():
-            training = torch.from_numpy(self.points_)
-            data = TrainingSet.of(training, torch.from_numpy(self.coefficients_), weights=torch.from_numpy(weights))
-            embedding = embed(self.kernel_.matrix(training), data, self.ridge_)
-            distinct = torch.cat([embedding.weights(K) for K in self._kernel_blocks(new)]).numpy()
-        counts = np.bincount(place, minlength=len(weights))  # equal rows share their weight
-        result = np.zeros((len(distinct), len(kept)))
-        result[:, kept] = (distinct / counts)[:, place]
-        return result
-
-    # leaving out training rows, for prediction sets ------------------------------------------------------
-
-    def _link(self) -> Link:
-        return Link(self.probability_map_, torch.from_numpy(self.class_prior_))
-
-    def _left_out_rows(self) -> LeftOutRows:
-        """What each training row changes at all other points; only an exact or an explicit embedding knows."""
-        with torch.no_grad(), threads_for(len(self.points_)):
-            return self._left_out_features() if self._explicit else self._left_out_points()
-
-    def _left_out_points(self) -> LeftOutRows:
-        _, place, weights, labels = self._rows
-        points, V = torch.from_numpy(self.points_), torch.from_numpy(self.coefficients_)
-        data = TrainingSet.of(points, V, weights=torch.from_numpy(weights))
-        K, noise = self.kernel_.matrix(points), data.noise(self.ridge_)
-        inverse = embed(K, data, self.ridge_).factor.into_inverse()
-        counts = torch.from_numpy(np.bincount(place, minlength=len(weights))).double()
-        own = inverse.diagonal()
-        # One of c equal rows is left out: its diagonal entry of A grows by noise / (c - 1), to infinity for c = 1.
-        change = V / (own + (counts - 1.0) / noise)[:, None]
-        outputs = torch.from_numpy(self.prior_) + K @ V - (1.0 - noise * own)[:, None] * change
-        assert isinstance(self._support, KernelSupport)
-        support = self._support.relative(nearest_other(K, counts))
-        return LeftOutRows(inverse, change, outputs, support, torch.from_numpy(labels), counts)
-
-    def _left_out_features(self) -> LeftOutRows:
-        assert self.features_ is not None
-        moments, sample, _ = self._moments
-        Z, W = self.features_(sample.points).double(), torch.from_numpy(self.coefficients_)
-        basis = moments.factor(self.ridge_).solve(Z.T.contiguous())
-        counts = torch.ones_like(sample.weights) if self._weighted else sample.weights
-        one = sample.weights / counts  # the weight of one of c equal rows
-        kept = (1.0 - one * (Z * basis.T).sum(1)).clamp(min=1e-10)[:, None]
-        residual = (sample.targets - sample.prior - Z @ W) / kept
-        shift = torch.from_numpy(self.prior_) - sample.prior
-        outputs = sample.targets - residual + shift
-        return LeftOutRows(basis, one[:, None] * residual, outputs, self._support(Z), sample.strata, counts)
-
-    def _blocks_for_sets(self, X: Any, n_rows: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Kernel values or features, raw outputs and support of new rows, so many at a time."""
-        return self._blocks(self._check_new(X), n_rows=n_rows)

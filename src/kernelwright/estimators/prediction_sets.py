@@ -193,7 +193,7 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             from mapie.classification import SplitConformalClassifier
         except ImportError as error:
             raise ImportError(
-                f"conformity={self.conformity!r} is MAPIE's: pip install 'kernelwright[conformal]', or use 'probability'."
+                f"conformity={self.conformity!r} is MAPIE's: pip install 'kernelwright[conformal]', or 'probability'."
             ) from error
         self._mapie = SplitConformalClassifier(
             self.classifier_,

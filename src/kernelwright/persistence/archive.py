@@ -1,0 +1,208 @@
+"""The file: a zip archive of a manifest, a document in JSON and the bytes of arrays.
+
+::
+
+    manifest.json   what the file is, which versions wrote it, a digest of everything
+    document.json   the objects, in a table
+    arrays/0 ...    raw numbers, in the order in which the document speaks of them
+
+Nothing is compressed: numbers of a fitted model hardly shrink, arrays are read straight into their place, and an
+archive without compression cannot unpack to more than its own size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+import zipfile
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+import sklearn
+import torch
+
+import kernelwright
+from kernelwright.errors import ModelFileError
+
+__all__ = ["LARGEST_DOCUMENT", "VERSION", "Archive", "write_archive"]
+
+FORMAT = "kernelwright model"
+VERSION = 1  # files of older versions must keep loading: see tests/fixtures/models
+MANIFEST, DOCUMENT = "manifest.json", "document.json"
+LARGEST_MANIFEST, LARGEST_DOCUMENT = 2**16, 2**26  # bytes; parsed JSON takes far more memory than its text
+CHUNK = 2**20
+
+DAMAGED = "copy it again from where it came, or save the model anew"
+NOT_OURS = "expected a file written by kernelwright.save"
+
+
+def write_archive(file: BinaryIO, document: dict[str, Any], arrays: Sequence[memoryview]) -> None:
+    """Write a document and the bytes it speaks of."""
+    text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+    if len(text) > LARGEST_DOCUMENT:
+        raise ValueError(
+            f"The model consists of too many single objects: their description takes {len(text)} bytes, and at most "
+            f"{LARGEST_DOCUMENT} are allowed. Large lists of numbers or strings should be numpy arrays."
+        )
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "byteorder": sys.byteorder,
+        "kernelwright": kernelwright.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "scikit-learn": sklearn.__version__,
+        "torch": str(torch.__version__),
+    }
+    digest = _Digest(manifest)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in [(DOCUMENT, memoryview(text)), *((_name(n), array) for n, array in enumerate(arrays))]:
+            digest.start(content.nbytes)
+            digest.add(content)
+            _write_member(archive, name, content)
+        manifest["digest"] = digest.text()
+        _write_member(archive, MANIFEST, memoryview(json.dumps(manifest, indent=1).encode()))
+
+
+def _name(number: int) -> str:
+    return f"arrays/{number}"
+
+
+def _write_member(archive: zipfile.ZipFile, name: str, content: memoryview) -> None:
+    info = zipfile.ZipInfo(name)  # of 1980: the same model gives the same bytes
+    info.create_system, info.external_attr, info.file_size = 3, 0o644 << 16, content.nbytes
+    with archive.open(info, "w") as member:
+        member.write(content)
+
+
+class _Digest:
+    """A checksum of the manifest and of every part with its length."""
+
+    def __init__(self, manifest: dict[str, Any]) -> None:
+        told = {name: value for name, value in manifest.items() if name != "digest"}
+        self._sum = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=32)
+
+    def start(self, length: int) -> None:
+        """A part of so many bytes begins."""
+        self._sum.update(length.to_bytes(8, "little"))
+
+    def add(self, content: memoryview | bytes) -> None:
+        """Some bytes of the part."""
+        self._sum.update(content)
+
+    def text(self) -> str:
+        return self._sum.hexdigest()
+
+
+class Archive:
+    """A model file that is read: first the manifest, then the document, then every array in turn.
+
+    All that is found wrong is a ``ModelFileError`` whose message goes on after "Cannot load FILE: ".
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._zip = _open_zip(file)
+        self._members = {info.filename: info for info in self._zip.infolist()}
+        if MANIFEST not in self._members:
+            raise ModelFileError(f"it is a zip archive of something else; {NOT_OURS}")
+        file_size = file.seek(0, 2)
+        self._check_storage(file_size)
+        self.manifest = self._json(MANIFEST, LARGEST_MANIFEST)
+        self._check_manifest()
+        self._check_names()
+        self._digest = _Digest(self.manifest)
+        self._n_read = 0
+
+    def _check_storage(self, file_size: int) -> None:
+        """Members must lie in the file as they are, side by side: nothing then can unpack to more than the file."""
+        infos = self._zip.infolist()
+        if len(infos) != len(self._members):
+            raise ModelFileError(f"two of its parts have the same name; {NOT_OURS}")
+        plain = all(i.compress_type == zipfile.ZIP_STORED and i.compress_size == i.file_size for i in infos)
+        if not plain or any(info.flag_bits & 1 for info in infos):
+            raise ModelFileError(
+                f"its parts are compressed or encrypted, which those of a model file are not; {NOT_OURS}"
+            )
+        if sum(info.file_size for info in infos) > file_size:
+            raise ModelFileError(f"its parts claim to be larger than the file; {DAMAGED}")
+
+    def _check_manifest(self) -> None:
+        version = self.manifest.get("version")
+        if self.manifest.get("format") != FORMAT or type(version) is not int or version < 1:
+            raise ModelFileError(f"its manifest is not that of a model; {NOT_OURS}")
+        if version > VERSION:
+            raise ModelFileError(
+                f"it was made by a newer kernelwright (format {version}), and this one reads formats up to {VERSION}; "
+                "upgrade kernelwright"
+            )
+        if self.manifest.get("byteorder") != sys.byteorder:
+            raise ModelFileError(
+                f"its numbers are in the byte order {self.manifest.get('byteorder')!a}, and those of this machine are "
+                f"{sys.byteorder!a}; save the model on a machine like this one"
+            )
+
+    def _check_names(self) -> None:
+        self._n_arrays = len(self._members) - 2
+        expected = {MANIFEST, DOCUMENT, *(_name(number) for number in range(self._n_arrays))}
+        if unknown := sorted(self._members.keys() - expected):
+            raise ModelFileError(f"it has a part named {unknown[0]!a}, which no model file has; {NOT_OURS}")
+
+    def document(self) -> dict[str, Any]:
+        """The description of the objects."""
+        return self._json(DOCUMENT, LARGEST_DOCUMENT, self._digest)
+
+    def _json(self, name: str, largest: int, digest: _Digest | None = None) -> dict[str, Any]:
+        size = self._members[name].file_size
+        if size > largest:
+            raise ModelFileError(f"its {name} takes {size} bytes, where at most {largest} are allowed; {NOT_OURS}")
+        content = self._zip.read(name)
+        if digest is not None:
+            digest.start(size)
+            digest.add(content)
+        parsed = json.loads(content, parse_constant=_refuse_constant)
+        if not isinstance(parsed, dict):
+            raise ModelFileError(f"its {name} is not an object of JSON; {NOT_OURS}")
+        return parsed
+
+    def size(self, number: Any) -> int:
+        """Bytes of the next array, whose number must be the one the document expects: each is read once, in order."""
+        if type(number) is not int or number != self._n_read or number >= self._n_arrays:
+            raise ModelFileError(f"its document asks for array {number!a} out of turn; {NOT_OURS}")
+        return self._members[_name(number)].file_size
+
+    def read_into(self, number: int, place: memoryview) -> None:
+        """Read an array straight to where it belongs."""
+        self._digest.start(self.size(number))
+        with self._zip.open(_name(number)) as member:
+            for start in range(0, len(place), CHUNK):
+                chunk = member.read(CHUNK)
+                place[start : start + CHUNK] = chunk
+                self._digest.add(chunk)
+        self._n_read += 1
+
+    def check_digest(self) -> None:
+        """At the end: everything was read, and is what was written."""
+        if self._n_read != self._n_arrays:
+            raise ModelFileError(f"it has arrays that its document does not speak of; {NOT_OURS}")
+        if self._digest.text() != self.manifest.get("digest"):
+            raise ModelFileError(f"its content is not what was written (the digest differs); {DAMAGED}")
+
+
+def _open_zip(file: BinaryIO) -> zipfile.ZipFile:
+    start = file.read(4)
+    file.seek(0)
+    if not start:
+        raise ModelFileError(f"it is empty; {NOT_OURS}")
+    try:
+        return zipfile.ZipFile(file)
+    except zipfile.BadZipFile as error:
+        if start == b"PK\x03\x04":
+            raise ModelFileError(f"it is cut off or damaged ({error}); {DAMAGED}") from error
+        raise ModelFileError(f"it is no model file; {NOT_OURS}") from error
+
+
+def _refuse_constant(word: str) -> None:
+    raise ModelFileError(f"its JSON holds {word}, which JSON does not have; {NOT_OURS}")

@@ -1,0 +1,250 @@
+"""Objects -> a document: a table whose entries refer to earlier entries only, and the bytes of arrays beside it.
+
+What is not an atom of JSON has an entry of its own, so the same object met twice is written once and is the same object
+again after loading; and since nothing can refer to a later entry, reading is a loop that knows no cycles.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch
+from torch import Tensor, nn
+
+from kernelwright.network import EmbeddingNetwork
+from kernelwright.persistence.classes import class_name, is_library_class, thing_name
+
+__all__ = ["ARRAY_TYPE", "DEEPEST", "LEFT_OUT", "MODULE_STATE", "TENSOR_TYPES", "Encoder"]
+
+DEEPEST = 100  # levels of objects within objects
+LEFT_OUT = ("callback", "checkpoint", "memory")  # settings that belong to a program and its disk, not to the model
+SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
+SEQUENCES |= {range: "list", torch.Size: "tuple"}  # what they are used as
+MAPPINGS: dict[type, str] = {dict: "dict", OrderedDict: "ordered", Bunch: "bunch"}
+MODULE_STATE = frozenset(vars(nn.Module()))  # what torch itself keeps in any module
+HOOKS = tuple(name for name in MODULE_STATE if name.endswith("_hooks"))
+
+# Types of arrays whose every bit pattern is harmless, or is checked: no Python objects, no pointers, no records.
+ARRAY_TYPE = re.compile(
+    r"\|b1|\|[iu]1|[<>](?:[iu][248]|f[248]|c8|c16|U[1-9]\d{0,6})|\|S[1-9]\d{0,6}"
+    r"|[<>][mM]8(?:\[\d{0,6}(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
+)
+TENSOR_TYPES: dict[str, torch.dtype] = {
+    name: getattr(torch, name)
+    for name in ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+}
+PLAIN_ARRAYS = (np.ndarray, np.memmap)
+
+Entry = dict[str, Any]
+
+
+class Encoder:
+    """Fills the table, one object after another, and gathers the bytes of arrays."""
+
+    def __init__(self) -> None:
+        self.table: list[Entry] = []
+        self.arrays: list[memoryview] = []
+        self._places: dict[int, int] = {}
+        self._alive: list[Any] = []  # a temporary object must not leave its id to another
+        self._open: set[int] = set()
+        self.left_out: list[str] = []
+
+    def value(self, thing: Any, path: str) -> Any:
+        """What stands for an object inside an entry: an atom of JSON, or a reference; ``path`` is its name."""
+        kind = type(thing)
+        if thing is None or kind is bool:
+            return thing
+        if kind is str:
+            return _checked_text(thing, path)
+        if kind is int:
+            return thing if abs(thing) < 2**63 else {"int": hex(thing)}
+        if kind is float:
+            return thing if math.isfinite(thing) else {"float": str(thing)}
+        return {"ref": self._place(thing, path)}
+
+    def _place(self, thing: Any, path: str) -> int:
+        """The number of an object's entry, which is made when it is first met."""
+        if id(thing) in self._places:
+            return self._places[id(thing)]
+        if id(thing) in self._open:
+            raise ValueError(f"{path} cannot be saved: it contains itself.")
+        if len(self._open) >= DEEPEST:
+            raise ValueError(f"{path} cannot be saved: more than {DEEPEST} objects lie within each other.")
+        self._open.add(id(thing))
+        entry = self._entry(thing, path)
+        self._open.discard(id(thing))
+        self._alive.append(thing)
+        self.table.append(entry)
+        self._places[id(thing)] = len(self.table) - 1
+        return self._places[id(thing)]
+
+    def _entry(self, thing: Any, path: str) -> Entry:
+        kind = type(thing)
+        if kind in SEQUENCES:
+            items = sorted(thing, key=repr) if kind in (set, frozenset) else thing
+            return {"kind": SEQUENCES[kind], "items": self._values(items, path)}
+        if kind in MAPPINGS:
+            pairs = [[self.value(k, f"a key of {path}"), self.value(v, f"{path}[{k!r}]")] for k, v in thing.items()]
+            return {"kind": MAPPINGS[kind], "items": pairs}
+        if kind is bytes:
+            return {"kind": "bytes", "text": base64.b64encode(thing).decode()}
+        if kind is slice:
+            return {"kind": "slice", "items": self._values((thing.start, thing.stop, thing.step), path)}
+        if (name := thing_name(thing)) is not None:
+            return {"kind": "thing", "name": name}
+        if isinstance(thing, (np.ndarray, np.generic, np.dtype)):
+            return self._numpy(thing, path)
+        if isinstance(thing, Tensor):
+            return self._tensor(thing, path)
+        if isinstance(thing, (np.random.RandomState, np.random.Generator, torch.Generator)):
+            return self._generator(thing, path)
+        if isinstance(thing, nn.Module):
+            return self._module(thing, path)
+        return self._object(thing, path)
+
+    def _values(self, things: Iterable[Any], path: str) -> list[Any]:
+        return [self.value(thing, f"{path}[{number}]") for number, thing in enumerate(things)]
+
+    # arrays --------------------------------------------------------------------------------------------
+
+    def _numpy(self, thing: Any, path: str) -> Entry:
+        if type(thing) is np.ma.MaskedArray:
+            return {"kind": "masked", "items": self._values((thing.data, thing.mask), path)}
+        dtype = thing if isinstance(thing, np.dtype) else thing.dtype
+        plain = not isinstance(thing, np.ndarray) or type(thing) in PLAIN_ARRAYS
+        if plain and isinstance(thing, np.ndarray) and dtype.kind == "O":
+            return {"kind": "objects", "shape": list(thing.shape), "items": self._values(thing.ravel(), path)}
+        if not plain or not ARRAY_TYPE.fullmatch(dtype.str):
+            raise _refusal(path, thing, f"of dtype {dtype}", "plain arrays of numbers, truth values or strings can")
+        if isinstance(thing, np.dtype):
+            return {"kind": "dtype", "dtype": dtype.str}
+        if isinstance(thing, np.generic):
+            return {"kind": "scalar", "dtype": dtype.str, "bytes": thing.tobytes().hex()}
+        order = _axes_in_memory(thing.strides)
+        content = np.ascontiguousarray(thing.transpose(order))
+        where = {"shape": list(thing.shape), "order": order, "bytes": self._add(content)}
+        return {"kind": "array", "dtype": dtype.str, **where}
+
+    def _tensor(self, thing: Tensor, path: str) -> Entry:
+        dtype = str(thing.dtype).removeprefix("torch.")
+        plain = type(thing) in (Tensor, nn.Parameter) and thing.layout == torch.strided
+        if dtype not in TENSOR_TYPES or not plain:
+            raise _refusal(path, thing, f"of {thing.dtype}", "plain dense tensors of real numbers can")
+        order = _axes_in_memory(thing.stride())
+        content = thing.detach().cpu().permute(order).contiguous()
+        return {
+            "kind": "parameter" if isinstance(thing, nn.Parameter) else "tensor",
+            "dtype": dtype,
+            "shape": list(thing.shape),
+            "order": order,
+            "bytes": self._add(content.reshape(-1).view(torch.uint8).numpy()),
+            "learned": thing.requires_grad and thing.is_leaf,
+        }
+
+    def _add(self, content: np.ndarray) -> int:
+        """Keep the bytes of an array, without a copy, and give their number."""
+        self.arrays.append(content.reshape(-1).view(np.uint8).data)
+        return len(self.arrays) - 1
+
+    # objects -------------------------------------------------------------------------------------------
+
+    def _generator(self, thing: Any, path: str) -> Entry:
+        """The state itself: what is drawn after loading is what would have been drawn without saving."""
+        if isinstance(thing, torch.Generator):
+            return {"kind": "torch generator", "state": self.value(thing.get_state(), path)}
+        numpy_state = isinstance(thing, np.random.RandomState)
+        state = thing.get_state(legacy=False) if numpy_state else thing.bit_generator.state
+        return {"kind": "random state" if numpy_state else "generator", "state": self.value(state, path)}
+
+    def _object(self, thing: Any, path: str) -> Entry:
+        name = class_name(type(thing))
+        if name is None:
+            if type(thing).__module__.partition(".")[0] == "pandas" and hasattr(thing, "get_indexer"):
+                return {"kind": "list", "items": self._values(thing.tolist(), path)}  # an index: names of columns
+            raise _refusal(path, thing, "", "models of kernelwright and usual ones of scikit-learn can")
+        if isinstance(thing, tuple):
+            return {"kind": "record", "class": name, "items": self._values(thing, path)}
+        if dataclasses.is_dataclass(thing):
+            state = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
+        else:
+            state = dict(thing.__getstate__() if isinstance(thing, BaseEstimator) else vars(thing))
+        state.pop("_sklearn_version", None)  # the manifest has it
+        if isinstance(thing, BaseEstimator):
+            self._leave_out(state, path)
+        return {"kind": "object", "class": name, "state": self._named(state, path)}
+
+    def _leave_out(self, state: dict[str, Any], path: str) -> None:
+        for name in LEFT_OUT:
+            if state.get(name) is not None:
+                self.left_out.append(f"{path}.{name}")
+                state[name] = None
+
+    def _named(self, things: dict[str, Any], path: str) -> dict[str, Any]:
+        return {_checked_text(name, path): self.value(thing, f"{path}.{name}") for name, thing in things.items()}
+
+    def _module(self, thing: nn.Module, path: str) -> Entry:
+        """A module by its parts where all their classes are known; a user's own by its numbers alone."""
+        name = class_name(type(thing))
+        if name is None or not (is_library_class(type(thing)) or all(map(_is_known_layer, thing.modules()))):
+            return self._foreign_module(thing, path)
+        state = {key: value for key, value in vars(thing).items() if key not in MODULE_STATE}
+        if isinstance(thing, EmbeddingNetwork):
+            state["device"] = "cpu"  # where its numbers are after loading
+        return {
+            "kind": "module",
+            "class": name,
+            "training": thing.training,
+            "state": self._named(state, path),
+            "parameters": self._named(thing._parameters, path),
+            "buffers": self._named(thing._buffers, path),
+            "modules": self._named(thing._modules, path),
+            "transient": sorted(thing._non_persistent_buffers_set),
+        }
+
+    def _foreign_module(self, thing: nn.Module, path: str) -> Entry:
+        numbers = thing.state_dict()
+        for name, number in numbers.items():
+            if not isinstance(number, Tensor):
+                raise _refusal(f"{path}.{name}", number, "", "a module of one's own is saved by its tensors, which")
+        return {
+            "kind": "foreign module",
+            "class": type(thing).__qualname__,
+            "training": thing.training,
+            "numbers": self._named(dict(numbers), path),
+            "learned": [name for name, p in thing.named_parameters(remove_duplicate=False) if p.requires_grad],
+        }
+
+
+def _axes_in_memory(strides: tuple[int, ...]) -> list[int]:
+    """Axes from the slowest to the fastest: a matrix by columns stays one, and products of it the same to the bit."""
+    return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
+
+
+def _is_known_layer(module: nn.Module) -> bool:
+    """Whether a layer is described by its class and its state (a hook is a function, and is not)."""
+    return class_name(type(module)) is not None and not any(getattr(module, hooks) for hooks in HOOKS)
+
+
+def _checked_text(text: str, path: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{path} cannot be saved: {text!a} is not valid Unicode text (half a surrogate pair)."
+        ) from None
+    return text
+
+
+def _refusal(path: str, thing: Any, more: str, what_can: str) -> TypeError:
+    kind = f"{type(thing).__module__}.{type(thing).__qualname__}".removeprefix("builtins.")
+    of = " ".join(filter(None, [kind, getattr(thing, "__qualname__", ""), more]))
+    return TypeError(f"{path} cannot be saved: it is a {of}, and only {what_can} be saved.")
