@@ -27,17 +27,19 @@ def compare(protocol: mnist_network.Protocol, output: Path) -> None:
     print(f"Picture: {output}")
 
 
-def classify(n_train: int) -> None:
+def classify(n_train: int, n_test: int = 10000, epochs: int = 8) -> float:
     X, y = datasets.load("mnist")
-    images = X.reshape(-1, 1, 28, 28) / 255.0
+    train, test = slice(0, n_train), slice(60000, 60000 + n_test)
+    images, new = (X[rows].reshape(-1, 1, 28, 28) / 255.0 for rows in (train, test))
     torch.manual_seed(0)  # the start of the network below
     module = mnist_network.cnn((8, 16), 128)
-    model = EmbeddingNetworkClassifier(module, max_epochs=8, learning_rate=0.003, random_state=0, verbose=1)
-    model.fit(images[:n_train], y[:n_train])
-    p = model.predict_proba(images[60000:])
-    right = (model.classes_[p.argmax(1)] == y[60000:]).mean()
+    model = EmbeddingNetworkClassifier(module, max_epochs=epochs, learning_rate=0.003, random_state=0, verbose=1)
+    model.fit(images, y[train])
+    p = model.predict_proba(new)
+    right = float((model.classes_[p.argmax(1)] == y[test]).mean())
     print(f"EmbeddingNetworkClassifier on {n_train} images: test accuracy {right:.2%}, ", end="")
-    print(f"calibration error {expected_calibration_error(p, y[60000:]):.3f}")
+    print(f"calibration error {expected_calibration_error(p, y[test]):.3f}")
+    return right
 
 
 if __name__ == "__main__":

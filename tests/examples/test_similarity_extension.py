@@ -1,22 +1,12 @@
 """The example runs, and what it says is true."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 
-PATH = Path(__file__).parents[2] / "examples" / "similarity_extension.py"
-
-
-def load():
-    spec = importlib.util.spec_from_file_location("similarity_extension", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.examples.loading import load
 
 
 def test_a_geodesic_similarity_is_extended_better_than_by_the_nearest_neighbour(tmp_path, capsys):
-    errors = load().main("digits", 500, 0.6, tmp_path / "picture.png")
+    errors = load("similarity_extension").main("digits", 500, 0.6, tmp_path / "picture.png")
     assert errors["learned kernel"] < errors["nearest known object"]
     assert errors["learned kernel"] < 0.45
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
@@ -24,7 +14,7 @@ def test_a_geodesic_similarity_is_extended_better_than_by_the_nearest_neighbour(
 
 
 def test_alignment_scores_equal_a_table_filled_by_hand():
-    score = load().alignment_scores
+    score = load("similarity_extension").alignment_scores
 
     def naive(a, b, match=1.0, mismatch=-1.0, gap=-1.5):
         table = np.zeros((len(a) + 1, len(b) + 1))

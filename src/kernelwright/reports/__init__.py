@@ -1,6 +1,34 @@
 """Pictures and pages. They read results, never the insides of estimators."""
 
+from kernelwright.reports.curves import (
+    ConfusionDisplay,
+    LearningCurveDisplay,
+    RejectionCurveDisplay,
+    ReliabilityDisplay,
+)
+from kernelwright.reports.kernel_plots import (
+    KernelMatrixDisplay,
+    PairScatterDisplay,
+    RelevanceDisplay,
+    SpectrumDisplay,
+)
+from kernelwright.reports.maps import DecisionProbabilityDisplay, EntropyDisplay
 from kernelwright.reports.page import Picture, render_page, write_whole
-from kernelwright.reports.plots import DecisionProbabilityDisplay, LearningCurveDisplay
+from kernelwright.reports.report import model_report
 
-__all__ = ["DecisionProbabilityDisplay", "LearningCurveDisplay", "Picture", "render_page", "write_whole"]
+__all__ = [
+    "ConfusionDisplay",
+    "DecisionProbabilityDisplay",
+    "EntropyDisplay",
+    "KernelMatrixDisplay",
+    "LearningCurveDisplay",
+    "PairScatterDisplay",
+    "Picture",
+    "RejectionCurveDisplay",
+    "RelevanceDisplay",
+    "ReliabilityDisplay",
+    "SpectrumDisplay",
+    "model_report",
+    "render_page",
+    "write_whole",
+]

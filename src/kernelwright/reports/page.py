@@ -1,93 +1,178 @@
-"""A report page: one HTML file that needs nothing else."""
+"""A report page: one HTML file that needs nothing else, for screens of any size, light or dark, and for paper."""
 
 from __future__ import annotations
 
 import base64
 import io
-import os
-import tempfile
+import pickle
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-__all__ = ["Picture", "render_page", "write_whole"]
+from kernelwright.files import write_whole
+from kernelwright.reports.drawing import recolour
 
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ title }}</title>
-<style>
-:root { color-scheme: light dark; --line: #8884; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { padding: .3rem .8rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
-figure { margin: 1.5rem 0; } img { max-width: 100%; height: auto; background: white; }
-figcaption { font-size: .9rem; }
-</style>
-</head>
-<body>
-<h1>{{ title }}</h1>
-{% for paragraph in paragraphs %}<p>{{ paragraph }}</p>
-{% endfor %}
-<table>
-<thead><tr>{% for name in columns %}<th>{{ name }}</th>{% endfor %}</tr></thead>
-<tbody>
-{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
-{% endfor %}</tbody>
-</table>
-{% for picture in pictures %}
-<figure><img src="data:image/png;base64,{{ picture.base64 }}" alt="{{ picture.alternative }}">
-<figcaption>{{ picture.caption }}</figcaption></figure>
-{% endfor %}
-</body>
-</html>
-"""
+__all__ = ["Gallery", "Page", "Paragraph", "Picture", "Section", "Table", "Tile", "Tiles", "render_page", "write_whole"]
+
+DARK_INK, DARK_PAPER = "#d3d8df", "#16191e"  # as in templates/style.css
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as PNG bytes, with words for those who do not see it."""
+    """A figure as PNG bytes, for light and for dark pages, with words for those who do not see it.
+
+    PNG and not SVG: names from a user's file are then nothing but pixels, in every viewer.
+    """
 
     png: bytes
     caption: str
     alternative: str
+    dark: bytes = b""
 
     @classmethod
-    def of(cls, figure: Any, caption: str, alternative: str) -> Picture:
-        """Draw a matplotlib figure."""
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=130)
-        return cls(buffer.getvalue(), caption, alternative)
+    def of(cls, figure: Any, caption: str, alternative: str, dpi: int = 170) -> Picture:
+        """Draw a matplotlib figure, on white and for a dark page; the figure itself stays as it is."""
+        with warnings.catch_warnings():  # letters that matplotlib's font lacks: the page's tables show them
+            warnings.filterwarnings("ignore", "Glyph .* missing from")
+            day = _png(figure, dpi)
+            at_night = pickle.loads(pickle.dumps(figure))
+            at_night.set_layout_engine("none")  # everything has its place already
+            recolour(at_night, DARK_INK, DARK_PAPER)
+            return cls(day, caption, alternative, _png(at_night, dpi))
 
     @property
     def base64(self) -> str:
         """The bytes as text."""
         return base64.b64encode(self.png).decode()
 
+    @property
+    def dark_base64(self) -> str:
+        """The bytes for dark pages as text; empty where there are none."""
+        return base64.b64encode(self.dark).decode()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels, from the head of the file, so that a page can keep the place free."""
+        return int.from_bytes(self.png[16:20], "big"), int.from_bytes(self.png[20:24], "big")
+
+
+def _png(figure: Any, dpi: int) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Words; ``quiet`` ones are set smaller."""
+
+    text: str
+    quiet: bool = False
+    kind: ClassVar[str] = "paragraph"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a header. ``align`` has a letter for each column, "l", "r" or "w" (words); the last one goes on."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    align: str = "lr"
+    kind: ClassVar[str] = "table"
+
+    def side(self, column: int) -> str:
+        """The letter of a column."""
+        return self.align[min(column, len(self.align) - 1)]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Pictures next to each other, where there is room."""
+
+    pictures: Sequence[Picture]
+    kind: ClassVar[str] = "gallery"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number that everybody wants to see first."""
+
+    value: str
+    name: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Some of them in a row."""
+
+    tiles: Sequence[Tile]
+    kind: ClassVar[str] = "tiles"
+
+
+Block = Paragraph | Table | Gallery | Tiles
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    blocks: Sequence[Block]
+
+    @property
+    def anchor(self) -> str:
+        """The section's name in links."""
+        return "-".join("".join(letter if letter.isalnum() else " " for letter in self.title.lower()).split())
+
+
+@dataclass(frozen=True)
+class Page:
+    """A title, blocks, and sections.
+
+    Examples
+    --------
+    >>> from kernelwright.reports.page import Page, Paragraph
+    >>> "<p>5 &lt; 6</p>" in Page("Numbers", [Paragraph("5 < 6")]).render()
+    True
+    """
+
+    title: str
+    blocks: Sequence[Block] = ()
+    sections: Sequence[Section] = field(default=())
+
+    def render(self) -> str:
+        """The page as text; every value is escaped."""
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
+        environment = Environment(
+            loader=PackageLoader("kernelwright.reports"),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=StrictUndefined,
+        )
+        return environment.get_template("page.html").render(page=self)
+
 
 def render_page(
     title: str, paragraphs: Sequence[str], rows: Sequence[Mapping[str, Any]], pictures: Sequence[Picture]
 ) -> str:
-    """The page as text; every value is escaped."""
-    from jinja2 import Environment
+    """A page of paragraphs, one table and pictures.
 
-    template = Environment(autoescape=True).from_string(TEMPLATE)
-    columns = list(rows[0]) if rows else []
-    cells = [[row[name] for name in columns] for row in rows]
-    return template.render(title=title, paragraphs=paragraphs, columns=columns, rows=cells, pictures=pictures)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is never seen half-written."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            file.write(content)
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    Examples
+    --------
+    >>> from kernelwright.reports import render_page
+    >>> page = render_page("Scores", ["Higher is better."], [{"method": "ours", "data": "iris", "accuracy": 0.95}], [])
+    >>> "<h1>Scores</h1>" in page
+    True
+    """
+    header = list(rows[0]) if rows else []
+    blocks: list[Block] = [Paragraph(text) for text in paragraphs]
+    if rows:
+        blocks.append(Table("", header, [[str(row[name]) for name in header] for row in rows], "llr"))
+    if pictures:
+        blocks.append(Gallery(list(pictures)))
+    return Page(title, blocks).render()

@@ -1,60 +1,19 @@
-"""The command line: the only file that prints."""
+"""Commands for the papers and their data: demo, datasets, reproduce, bench."""
 
 from __future__ import annotations
 
-import sys
+import importlib.util
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 import kernelwright
-
-app = typer.Typer(no_args_is_help=True, add_completion=True, help="Kernels made from data.")
-console = Console()
+from kernelwright.cli.screen import print_table, progress, say
 
 
-def main() -> None:
-    """Entry point: a fault of the input is one sentence on standard error and exit status 2, never a traceback."""
-    try:
-        app()
-    except (ValueError, OSError, MemoryError) as error:
-        Console(stderr=True).print(f"kernelwright: {error}", markup=False, highlight=False)
-        sys.exit(2)
-
-
-@app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
-    if version:
-        console.print(kernelwright.__version__)
-        raise typer.Exit
-
-
-def _progress() -> Progress:
-    """A bar on standard error where that is a terminal, nothing elsewhere."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    shown = Console(stderr=True)
-    return Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal)
-
-
-def _table(title: str, rows: list[dict[str, Any]]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, header_style="underline", padding=(0, 1, 0, 0))
-    for name in rows[0]:
-        words = name in ("data", "method")
-        table.add_column(name, justify="left" if words else "right", no_wrap=words)
-    for row in rows:
-        table.add_row(
-            *(str(value) for value in row.values()), style="bold" if row.get("method") == "kernelwright" else ""
-        )
-    return table
-
-
-@app.command()
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the page and the pictures.")] = Path(
         "kernelwright-demo"
@@ -66,25 +25,23 @@ def demo(
 
     output.mkdir(parents=True, exist_ok=True)
     started, results, rows = time.perf_counter(), {}, []
-    with _progress() as progress, warnings.catch_warnings():
+    with progress() as bars, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the comparison's own warnings would only hide the table
-        bar = progress.add_task("fitting", total=len(TASKS))
+        bar = bars.add_task("fitting", total=len(TASKS))
         for task in TASKS:
-            progress.update(bar, description=f"fitting {task.name}")
+            bars.update(bar, description=f"fitting {task.name}")
             results[task.name] = task.run()
             rows += rows_of(results[task.name])
-            progress.advance(bar)
-    console.print(_table("Three data sets, one split each: train on 70 %, test on 30 %", rows))
+            bars.advance(bar)
+    print_table("Three data sets, one split each: train on 70 %, test on 30 %", rows, bold="kernelwright")
     for line in NOTES:
-        console.print(f"  {line}", highlight=False)
+        say(f"  {line}")
     drawn = pictures(results)
     for name, picture in drawn.items():
         write_whole(output / f"{name}.png", picture.png)
     page = render_page("kernelwright: a demonstration", NOTES, rows, list(drawn.values()))
     write_whole(output / "report.html", page.encode())
-    console.print(
-        f"\nDone in {time.perf_counter() - started:.0f} s. Page and pictures: {output / 'report.html'}", soft_wrap=True
-    )
+    say(f"\nDone in {time.perf_counter() - started:.0f} s. Page and pictures: {output / 'report.html'}")
 
 
 NOTES = (
@@ -97,7 +54,6 @@ NOTES = (
 )
 
 
-@app.command()
 def datasets() -> None:
     """List the data sets that have names."""
     from kernelwright.datasets import SOURCES
@@ -106,10 +62,9 @@ def datasets() -> None:
         {"data": name, "rows": source.n_rows, "features": source.n_features, "classes": source.n_classes}
         for name, source in sorted(SOURCES.items())
     ]
-    console.print(_table("Data sets for kernelwright.datasets.load(name)", rows))
+    print_table("Data sets for kernelwright.datasets.load(name)", rows)
 
 
-@app.command()
 def reproduce(
     name: Annotated[
         str, typer.Argument(help="What to recompute: table1, networks, mnist-network, mnist-pixels or learning-rate.")
@@ -146,9 +101,9 @@ def _table1(wanted: list[str], jobs: int) -> bool:
 
     if unknown := [each for each in wanted if each not in table1.published()]:
         raise ValueError(f"Table 1 has no data set {unknown[0]!r}. It has: {', '.join(table1.published())}.")
-    with _progress() as progress:
-        bar = progress.add_task("ten folds of 1000 steps each", total=len(wanted))
-        cells = table1.run(wanted, n_jobs=jobs, progress=lambda _: progress.advance(bar))
+    with progress() as bars:
+        bar = bars.add_task("ten folds of 1000 steps each", total=len(wanted))
+        cells = table1.run(wanted, n_jobs=jobs, progress=lambda _: bars.advance(bar))
     rows = [
         {
             "data": cell.data_set,
@@ -158,7 +113,7 @@ def _table1(wanted: list[str], jobs: int) -> bool:
         }
         for cell in cells
     ]
-    console.print(_table("Table 1 of Hsu, Nock and Ramos (2018), GMCE: test accuracy in %", rows))
+    print_table("Table 1 of Hsu, Nock and Ramos (2018), GMCE: test accuracy in %", rows)
     return all(cell.reached for cell in cells)
 
 
@@ -166,12 +121,12 @@ def _networks(wanted: list[str] | None, jobs: int) -> bool:
     from kernelwright.experiments import networks
 
     wanted = list(networks.SETS) if wanted is None else wanted
-    with _progress() as progress:
-        bar = progress.add_task("ten folds of three networks each", total=len(wanted))
-        results = networks.run(wanted, n_jobs=jobs, progress=lambda _: progress.advance(bar))
-    console.print(_table("Embedding networks, ten folds: test accuracy in %", networks.rows_of(results)))
+    with progress() as bars:
+        bar = bars.add_task("ten folds of three networks each", total=len(wanted))
+        results = networks.run(wanted, n_jobs=jobs, progress=lambda _: bars.advance(bar))
+    print_table("Embedding networks, ten folds: test accuracy in %", networks.rows_of(results))
     means = networks.means(results)
-    console.print(", ".join(f"{method} {mean:.2f}" for method, mean in means.items()), highlight=False)
+    say(", ".join(f"{method} {mean:.2f}" for method, mean in means.items()))
     missed = [cell for cell in networks.cells(results) if not cell.reached]
     return not missed and means["default"] > max(mean for method, mean in means.items() if method != "default")
 
@@ -182,18 +137,18 @@ def _mnist_network(quick: bool, output: Path) -> bool:
 
     output.mkdir(parents=True, exist_ok=True)
     protocol = mnist_network.QUICK if quick else mnist_network.FULL
-    with _progress() as progress:
-        bar = progress.add_task("training", total=2 * protocol.epochs)
+    with progress() as bars:
+        bar = bars.add_task("training", total=2 * protocol.epochs)
 
         def tell(name: str, accuracy: float) -> None:
-            progress.update(bar, advance=1, description=f"{name}: {accuracy:.2f} %")
+            bars.update(bar, advance=1, description=f"{name}: {accuracy:.2f} %")
 
         curves = mnist_network.run(protocol, progress=tell)
-    console.print(_table("MNIST, test accuracy, %", mnist_network.rows_of(curves)))
+    print_table("MNIST, test accuracy, %", mnist_network.rows_of(curves))
     path = output / "mnist-network.png"
     write_whole(path, mnist_network.picture(curves).png)
     verdict = "ahead after every epoch" if curves.ahead else "not ahead after every epoch"
-    console.print(f"The embedding is {verdict}. Picture: {path}", soft_wrap=True)
+    say(f"The embedding is {verdict}. Picture: {path}")
     return curves.ahead
 
 
@@ -202,15 +157,13 @@ def _mnist_pixels(output: Path) -> bool:
     from kernelwright.reports import write_whole
 
     output.mkdir(parents=True, exist_ok=True)
-    with _progress() as progress:
-        bar = progress.add_task("learning", total=len(mnist_pixels.GOALS))
-        outcomes = mnist_pixels.run(progress=lambda _: progress.advance(bar))
-    console.print(
-        _table("MNIST from pixels: test accuracy of a learned Gaussian kernel", mnist_pixels.rows_of(outcomes))
-    )
+    with progress() as bars:
+        bar = bars.add_task("learning", total=len(mnist_pixels.GOALS))
+        outcomes = mnist_pixels.run(progress=lambda _: bars.advance(bar))
+    print_table("MNIST from pixels: test accuracy of a learned Gaussian kernel", mnist_pixels.rows_of(outcomes))
     path = output / "mnist-pixels.png"
     write_whole(path, mnist_pixels.picture(outcomes[-1]).png)
-    console.print(f"Picture of the learned length scales: {path}", soft_wrap=True)
+    say(f"Picture of the learned length scales: {path}")
     return all(outcome.reached for outcome in outcomes)
 
 
@@ -219,15 +172,39 @@ def _learning_rate(output: Path) -> bool:
     from kernelwright.reports import write_whole
 
     output.mkdir(parents=True, exist_ok=True)
-    with _progress() as progress:
-        bar = progress.add_task("learning kernels", total=len(learning_rate.SIZES))
-        rate = learning_rate.run(progress=lambda _: progress.advance(bar))
-    console.print(_table("A kernel of the hyper-RKHS, learned: error on new points", learning_rate.rows_of(rate)))
+    with progress() as bars:
+        bar = bars.add_task("learning kernels", total=len(learning_rate.SIZES))
+        rate = learning_rate.run(progress=lambda _: bars.advance(bar))
+    print_table("A kernel of the hyper-RKHS, learned: error on new points", learning_rate.rows_of(rate))
     path = output / "learning-rate.png"
     write_whole(path, learning_rate.picture(rate).png)
-    console.print(
+    say(
         f"The error falls like m^{rate.exponent:.2f}; theorem 8 lets expect m^{learning_rate.EXPECTED} or faster. "
-        f"Picture: {path}",
-        soft_wrap=True,
+        f"Picture: {path}"
     )
     return rate.reached
+
+
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
+) -> None:
+    """Time one objective value and gradient against the least that any method needs, on this machine."""
+    path = Path(kernelwright.__file__).parents[2] / "benchmarks" / "floor.py"
+    if not path.is_file():
+        raise ValueError("The benchmarks are not installed with the package: get the source and run make bench there.")
+    spec = importlib.util.spec_from_file_location("floor", path)
+    assert spec is not None
+    assert spec.loader is not None
+    floor = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(floor)
+    with progress() as bars:
+        bars.add_task("measuring (about half a minute)", total=None)
+        rows = floor.rows(quick)
+    shown = [{k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+    words = [name for name, value in shown[0].items() if not str(value).replace(".", "").isdigit()]
+    print_table(
+        "One value and gradient (n = 2000, d = 16, 5 classes, one thread) against Gram matrix + Cholesky",
+        shown,
+        words=words[:1],
+    )
+    say("Other benchmarks: make bench, in the source.")

@@ -1,0 +1,5 @@
+"""``python -m kernelwright``."""
+
+from kernelwright.cli import main
+
+main()

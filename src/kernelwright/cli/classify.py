@@ -1,0 +1,380 @@
+"""Commands for tables with a label column: fit, predict, evaluate, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import kernelwright
+from kernelwright.cli.screen import note, own_warnings, print_json, print_table, say, steps
+from kernelwright.evaluation import Evaluation, Scores, cross_validate, prediction_sets, stratified_folds
+from kernelwright.tables import (
+    Column,
+    Drift,
+    Finding,
+    KernelModel,
+    Table,
+    TabularModel,
+    TrainingTable,
+    check_output,
+    find_drift,
+    read_table,
+    write_bytes,
+    write_table,
+)
+from kernelwright.tables.model import make_pipeline, rival_makers
+from kernelwright.tables.table import some_of
+
+OURS = "kernelwright"
+SHOWN = 40  # columns of a table that are listed one by one
+CONFUSED = 12  # classes of a confusion matrix that is shown whole
+
+TableFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help="CSV, TSV or Parquet, compressed (.gz .bz2 .xz .zst .zip) or not; - is standard input."
+    ),
+]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="File that kernelwright fit wrote.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def fit(
+    table: TableFile,
+    target: Annotated[str, typer.Option("--target", "-t", help="Column with the classes to learn.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to save the model in.")],
+    report: Annotated[Path | None, typer.Option(help="Also write a page about the model, as HTML.")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation; fewer if a class is smaller.")] = 5,
+    cv: Annotated[bool, typer.Option("--cv/--no-cv", help="Whether to tell how good the model is.")] = True,
+    id_: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="COLUMN", help="An identifier: not learned from. May be repeated."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave a column out. May be repeated.")
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="COLUMN", help="Learn from a column that looks useless. May be repeated."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Learn to tell the classes of a table, say how good it is, and save the model.
+
+    Kinds of columns are found, gaps filled and categories encoded; identifiers are left out. Every row is then
+    predicted by a model that has not seen it, next to the majority class, logistic regression and a random forest.
+    """
+    check_model_output(output)
+    page = None if report is None else report_maker(report)
+    started = time.perf_counter()
+    data = TrainingTable.of(read_table(table), target, ids=id_ or (), drop=drop or (), keep=keep or ())
+    if not as_json:
+        _show_columns(data)
+    evaluation, model = _learn(data, folds if cv else 0, seed)
+    kernelwright.save(model, output)
+    if report is not None and page is not None:
+        write_bytes(report, page(model).encode())
+    seconds = time.perf_counter() - started
+    if as_json:
+        print_json(_fit_record(model, output, report, seconds))
+        return
+    if evaluation is not None:
+        _show_comparison(evaluation)
+    say(f"\nLearned from {len(data.labels)} rows in {seconds:.1f} s and saved in {output}.")
+    if report is not None:
+        say(f"Report: {report}")
+
+
+def _learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | None, TabularModel]:
+    """Cross-validate, unless there are to be no folds; then learn from all rows."""
+    rivals = rival_makers(data.columns, seed)
+    splits = stratified_folds(data.labels, folds, seed=seed) if folds else []
+    evaluation = None
+    with steps("learning", len(splits) * (1 + len(rivals)) + 1) as done:
+        if splits:
+            with own_warnings(shown=False):  # the model on all rows has its own
+                found = cross_validate(
+                    lambda: make_pipeline(data.columns, seed),
+                    data.frame,
+                    data.labels,
+                    classes=data.classes,
+                    splits=splits,
+                    rivals=rivals,
+                    progress=lambda name: done(f"cross-validation: {name or OURS} done"),
+                )
+            few = f" ({folds} were asked for, but a class is smaller)" if len(splits) < folds else ""
+            rows = data.rows[found.rows - 1]
+            evaluation = replace(found, rows=rows, row_word=data.row_word, protocol=found.protocol + few)
+        with own_warnings():
+            model = TabularModel.fit(data, seed=seed, evaluation=evaluation)
+        done("saving")
+    return evaluation, model
+
+
+def _show_columns(data: TrainingTable) -> None:
+    n, m = len(data.labels), len(data.classes)
+    say(f"{data.source}: {n} rows, {len(data.columns)} columns besides the target {data.target!r} with {m} classes")
+    if len(data.columns) <= SHOWN:
+        rows = [{"column": c.name, "kind": c.kind, "what is done to it": c.treatment} for c in data.columns]
+    else:
+        kinds = dict.fromkeys(column.kind for column in data.columns)
+        rows = [_summed_up(kind, [c for c in data.columns if c.kind == kind]) for kind in kinds]
+    print_table("", rows, words=list(rows[0]))
+    for sentence in data.notes:
+        say(f"Note: {sentence}")
+
+
+def _summed_up(kind: str, columns: Sequence[Column]) -> dict[str, str]:
+    missing = sum(column.missing for column in columns)
+    what = "used" if columns[0].used else "left out"
+    return {
+        "columns": f"{len(columns)}: {some_of([c.name for c in columns], 3)}",
+        "kind": kind,
+        "what is done to them": f"{what}, {missing} values missing" if missing else what,
+    }
+
+
+def _score_row(method: str, scores: Scores) -> dict[str, str]:
+    accuracy = scores.accuracy
+    return {
+        "method": method,
+        "accuracy": f"{100 * accuracy.value:.1f} % ({100 * accuracy.low:.1f} to {100 * accuracy.high:.1f})",
+        "log loss": str(scores.log_loss),
+        "calibration error": str(scores.calibration_error),
+    }
+
+
+def _show_comparison(evaluation: Evaluation) -> None:
+    rows = [_score_row(OURS, evaluation.scores)]
+    rows += [_score_row(name, rival.scores) for name, rival in evaluation.rivals.items()]
+    seconds = [evaluation.seconds, *(rival.seconds for rival in evaluation.rivals.values())]
+    rows = [row | {"seconds": f"{time:.1f}"} for row, time in zip(rows, seconds, strict=True)]
+    print_table("\nHow good, with 95 % intervals", rows, bold=OURS)
+    say(f"By {evaluation.protocol}.")
+    gains = {name: rival.gain for name, rival in evaluation.rivals.items()}
+    parts = {
+        "better than": [name for name, gain in gains.items() if gain.low > 0],
+        "level with": [name for name, gain in gains.items() if gain.low <= 0 <= gain.high],
+        "worse than": [name for name, gain in gains.items() if gain.high < 0],
+    }
+    verdict = "; ".join(f"{word} {', '.join(names)}" for word, names in parts.items() if names)
+    say(f"Log loss, row by row: {verdict}.")
+
+
+def _fit_record(model: TabularModel, output: Path, report: Path | None, seconds: float) -> dict[str, Any]:
+    columns = [{key: value for key, value in asdict(c).items() if key != "counts"} for c in model.columns]
+    return {
+        "model": str(output),
+        "report": None if report is None else str(report),
+        "table": model.settings["table"],
+        "rows": model.settings["rows"],
+        "target": model.target,
+        "classes": dict(zip(model.classes, model.class_counts, strict=True)),
+        "columns": columns,
+        "notes": list(model.notes),
+        "evaluation": None if model.evaluation is None else model.evaluation.summary(),
+        "seconds": seconds,
+    }
+
+
+def predict(
+    model: ModelFile,
+    table: TableFile,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="File for the answers (.csv .tsv .parquet); - is standard output.")
+    ] = "-",
+    proba: Annotated[bool, typer.Option("--proba/--no-proba", help="Whether to write probabilities.")] = True,
+    sets: Annotated[
+        float | None,
+        typer.Option(help="Also write a set of classes that holds the true one in this share of cases, such as 0.9."),
+    ] = None,
+    keep_columns: Annotated[
+        bool, typer.Option("--keep-columns", help="Write the columns of the table, too, not only its identifiers.")
+    ] = False,
+) -> None:
+    """Tell the classes of new rows: a line for each, with the class and the probability of every class."""
+    check_output(output)
+    fitted = load_model(model, TabularModel)
+    rows = read_table(table)
+    kept = rows.names if keep_columns else [name for name in fitted.identifiers if name in rows.names]
+    if sets is not None and fitted.evaluation is None:
+        raise ValueError("--sets needs a model that was cross-validated: fit it without --no-cv.")
+    frame, findings = fitted.prepare(rows)
+    with own_warnings():
+        probabilities = fitted.pipeline.predict_proba(frame)
+        answers = _answers(fitted, rows.frame[kept], probabilities, proba, sets)
+        drift = find_drift(fitted.support(rows), findings, rows=rows.row_numbers(), row_word=rows.row_word)
+    for sentence in _oddities(fitted, rows, findings):
+        note(f"Note: {sentence}")
+    if drift.found:
+        note("Note: " + " ".join(drift.sentences()))
+    write_table(answers, output)
+    if output != "-":
+        say(f"Wrote {len(rows)} rows to {output}.")
+
+
+def _answers(model: TabularModel, kept: Any, probabilities: np.ndarray, proba: bool, coverage: float | None) -> Any:
+    """The columns of the output."""
+    import pandas as pd
+
+    classes = np.array(model.classes, dtype=object)
+    new = {"prediction": classes[probabilities.argmax(1)]}
+    if proba:
+        new |= {f"probability_{name}": probabilities[:, k].round(6) for k, name in enumerate(classes)}
+    if coverage is not None and model.evaluation is not None:
+        inside = prediction_sets(model.evaluation, probabilities, coverage)
+        new["prediction_set"] = np.array(["|".join(classes[row]) for row in inside], dtype=object)
+    if twice := [name for name in new if name in kept.columns]:
+        raise ValueError(f"The table has a column {twice[0]!r} itself: predict without --keep-columns, or rename it.")
+    return pd.concat([kept.reset_index(drop=True), pd.DataFrame(new)], axis=1)
+
+
+def _oddities(model: TabularModel, table: Table, findings: Sequence[Finding]) -> list[str]:
+    """What a person should know of a table before trusting the answers."""
+    found = []
+    if extra := model.extra_columns(table):
+        found.append(f"columns that the model does not know are ignored: {some_of(extra, 10)}.")
+    usual = {column.name for column in model.columns if column.missing}
+    gaps = [finding for finding in findings if finding.what == "missing"]
+    if gaps:
+        names = some_of(
+            [f"{g.column} ({g.count}{'' if g.column in usual else ', none in training'})" for g in gaps], 10
+        )
+        found.append(f"{sum(g.count for g in gaps)} values are missing and were filled in: {names}.")
+    found += [f"{finding}." for finding in findings if finding.what == "new category"]
+    return found
+
+
+def evaluate(
+    model: ModelFile,
+    table: TableFile,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column with the true classes; as in training if not given.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell how good a model is on a table with labels, and whether the table is unlike the training table."""
+    fitted = load_model(model, TabularModel)
+    rows, labels = fitted.label_numbers(read_table(table), target)
+    frame, findings = fitted.prepare(rows)
+    with own_warnings(shown=not as_json):
+        started = time.perf_counter()
+        probabilities = fitted.pipeline.predict_proba(frame)
+        seconds = time.perf_counter() - started
+        support = fitted.support(rows)
+    result = Evaluation.of(
+        probabilities,
+        labels,
+        classes=fitted.classes,
+        rows=rows.row_numbers(),
+        row_word=rows.row_word,
+        protocol=f"{len(labels)} rows of {rows.source}, with the model as it was saved",
+        seconds=seconds,
+    )
+    shares = np.array(fitted.class_counts) / sum(fitted.class_counts)
+    result.rivals["majority class"] = result.compare(np.tile(shares, (len(labels), 1)))
+    drift = find_drift(support, findings, rows=rows.row_numbers(), row_word=rows.row_word)
+    if as_json:
+        hardest = [asdict(row) for row in result.hardest()]
+        print_json(
+            {"model": str(model), "table": rows.source}
+            | result.summary()
+            | {"hardest_rows": hardest}
+            | {"drift": drift.summary()}
+        )
+        return
+    _show_evaluation(result, fitted)
+    _show_drift(drift)
+
+
+def _show_evaluation(result: Evaluation, model: TabularModel) -> None:
+    rows = [_score_row(OURS, result.scores)]
+    rows += [_score_row(name, rival.scores) for name, rival in result.rivals.items()]
+    if model.evaluation is not None:
+        rows.append(_score_row("cross-validation then", model.evaluation.scores))
+    print_table("How good, with 95 % intervals", rows, bold=OURS)
+    say(f"By {result.protocol}.")
+    counts = result.confusion()
+    if len(result.classes) <= CONFUSED:
+        table = [
+            {"true class": name} | dict(zip(result.classes, map(int, counts[k]), strict=True))
+            for k, name in enumerate(result.classes)
+        ]
+        print_table("\nTrue class (down) and predicted class (across)", table, words=("true class",))
+    wrong = [row for row in result.hardest(5) if row.actual != row.predicted]
+    if wrong:
+        print_table(
+            "\nWorst mistakes", [_hard_row(row, result.row_word) for row in wrong], words=("true class", "predicted")
+        )
+
+
+def _hard_row(row: Any, word: str) -> dict[str, Any]:
+    return {
+        word: row.row,
+        "true class": row.actual,
+        "predicted": row.predicted,
+        "probability of the true class": f"{row.probability:.3g}",
+    }
+
+
+def _show_drift(drift: Drift) -> None:
+    say()
+    for sentence in drift.sentences():
+        say(sentence)
+    for finding in drift.findings:
+        if finding.what != "missing":
+            word = drift.row_word + "s" * (finding.count > 1)
+            say(f"  {finding}; {word} {some_of(finding.rows)}{', ...' if finding.count > len(finding.rows) else ''}")
+
+
+def report(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File of kernelwright fit or learn-kernel.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the page, an HTML file.")],
+) -> None:
+    """Write a page about a saved model: how good it is, what it learned, where it errs."""
+    page = report_maker(output)
+    write_bytes(output, page(load_model(model, (TabularModel, KernelModel))).encode())
+    say(f"Report: {output}")
+
+
+def report_maker(output: Path) -> Any:
+    """The function that writes pages; what is wrong with the place for one is said before any work."""
+    from kernelwright import reports
+
+    check_output(output)
+    maker = getattr(reports, "model_report", None)
+    if maker is None:
+        raise ValueError("This version of kernelwright cannot write reports about models.")
+    return maker
+
+
+def check_model_output(path: Path) -> None:
+    """A model is a file."""
+    if str(path) == "-":
+        raise ValueError("A model cannot go to standard output: give the name of a file.")
+    check_output(path)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"Cannot write to {path}: it is not a regular file.")
+
+
+def load_model(path: Path, kind: type | tuple[type, ...]) -> Any:
+    """A model of the kind that a command is for."""
+    if not path.exists():
+        raise ValueError(f"There is no file {path}.")
+    found = kernelwright.load(path)
+    if not isinstance(found, kind):
+        made = {TabularModel: "kernelwright fit", KernelModel: "kernelwright learn-kernel"}.get(type(found), "")
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = "kernelwright fit" if TabularModel in kinds else "kernelwright learn-kernel"
+        raise ValueError(
+            f"{path} holds {'a model of ' + made if made else 'a ' + type(found).__name__}, and this command wants one "
+            f"of {wanted}."
+        )
+    return found

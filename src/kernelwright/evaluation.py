@@ -1,0 +1,408 @@
+"""How good are class probabilities: scores with intervals, and cross-validation next to rivals on the same folds.
+
+Everything is a pure function of probabilities (n x classes) and integer labels that number their columns; what comes
+out is a frozen record of plain data, so that it can be saved with a model and drawn later. Intervals are at 95 % and
+treat the rows as independent.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kernelwright.calibration import expected_calibration_error
+
+__all__ = [
+    "Evaluation",
+    "HardRow",
+    "ReliabilityBin",
+    "Rival",
+    "Score",
+    "Scores",
+    "confusion_matrix",
+    "cross_validate",
+    "hardest_rows",
+    "prediction_sets",
+    "reliability",
+    "score",
+    "stratified_folds",
+]
+
+NORMAL = 1.959963984540054  # 97.5 % of a normal distribution lie below it
+SMALLEST = 1e-15  # a probability of zero would cost infinitely much
+BOOTSTRAP = (400, 20_000_000)  # samples, and rows in all of them together at most
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number and its 95 % interval.
+
+    Examples
+    --------
+    >>> from kernelwright.evaluation import Score
+    >>> print(Score(0.95, 0.91, 0.98))
+    0.950 (0.910 to 0.980)
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of one method. Accuracy is better when higher, the others when lower."""
+
+    accuracy: Score
+    log_loss: Score
+    brier: Score
+    calibration_error: Score
+
+
+@dataclass(frozen=True)
+class Rival:
+    """Another method on the same rows.
+
+    ``gain`` is its log loss minus ours, compared row by row: ours is better where the interval lies above zero.
+    """
+
+    scores: Scores
+    gain: Score
+    seconds: float
+
+
+@dataclass(frozen=True)
+class HardRow:
+    """A row that the model got wrong, or right with little confidence."""
+
+    row: int
+    actual: str
+    predicted: str
+    probability: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Rows of similar confidence: how sure the model was, how often it was right, how many they are."""
+
+    confidence: float
+    accuracy: float
+    count: int
+
+
+def score(probabilities: np.ndarray, labels: np.ndarray) -> Scores:
+    """Accuracy, log loss, Brier score and expected calibration error (10 bins), each with its interval.
+
+    The accuracy has Wilson's interval, log loss and Brier score that of a mean, the calibration error a bootstrap's.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n, n_classes)
+    labels : ndarray of int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.evaluation import score
+    >>> p = np.array([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4], [0.9, 0.1]])
+    >>> print(score(p, np.array([0, 1, 1, 0])).accuracy)
+    0.750 (0.301 to 0.954)
+    """
+    probabilities, labels = _checked(probabilities, labels)
+    correct = probabilities.argmax(1) == labels
+    return Scores(
+        accuracy=_wilson(int(correct.sum()), len(labels)),
+        log_loss=_mean(row_losses(probabilities, labels), lowest=0.0),
+        brier=_mean(((probabilities - _one_hot(labels, probabilities.shape[1])) ** 2).sum(1), lowest=0.0),
+        calibration_error=_calibration_error(probabilities, labels),
+    )
+
+
+def row_losses(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Minus the logarithm of the probability of each row's own class."""
+    return -np.log(np.clip(probabilities[np.arange(len(labels)), labels], SMALLEST, 1.0))
+
+
+def confusion_matrix(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """How many rows of each class (row of the matrix) were given which class (column)."""
+    m = probabilities.shape[1]
+    return np.bincount(m * labels + probabilities.argmax(1), minlength=m * m).reshape(m, m)
+
+
+def reliability(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> list[ReliabilityBin]:
+    """Confidence in the named class against how often it was right, in bins of equal width; empty ones are left out."""
+    confidence, correct = probabilities.max(1), probabilities.argmax(1) == labels
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    found = []
+    for number in np.unique(bins):
+        inside = bins == number
+        found.append(ReliabilityBin(float(confidence[inside].mean()), float(correct[inside].mean()), int(inside.sum())))
+    return found
+
+
+def hardest_rows(
+    probabilities: np.ndarray, labels: np.ndarray, *, rows: np.ndarray, classes: Sequence[str], count: int = 10
+) -> list[HardRow]:
+    """The rows of largest log loss, worst first; ``rows`` are their numbers."""
+    losses = row_losses(probabilities, labels)
+    predicted = probabilities.argmax(1)
+    return [
+        HardRow(
+            int(rows[i]),
+            classes[labels[i]],
+            classes[predicted[i]],
+            float(probabilities[i, labels[i]]),
+            float(losses[i]),
+        )
+        for i in np.argsort(-losses, kind="stable")[:count]
+    ]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model said about rows that it had not seen, and how good that was.
+
+    Parameters
+    ----------
+    classes : tuple of str
+    labels : ndarray of int, shape (n,)
+        Places in ``classes``.
+    probabilities : ndarray of shape (n, n_classes)
+    rows : ndarray of int, shape (n,)
+        Number of each row in its table.
+    protocol : str
+        How it was measured, in words.
+    scores : Scores
+    seconds : float
+        Of learning and predicting.
+    rivals : dict of str to Rival
+        Other methods on the same rows.
+    row_word : {"row", "line"}
+        What ``rows`` counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.evaluation import Evaluation
+    >>> p = np.array([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]])
+    >>> found = Evaluation.of(p, np.array([0, 1, 1]), classes=("no", "yes"), protocol="three rows by hand")
+    >>> found.confusion().tolist()
+    [[1, 0], [1, 1]]
+    >>> found.hardest(1)[0].row
+    3
+    """
+
+    classes: tuple[str, ...]
+    labels: np.ndarray
+    probabilities: np.ndarray
+    rows: np.ndarray
+    protocol: str
+    scores: Scores
+    seconds: float = 0.0
+    rivals: dict[str, Rival] = field(default_factory=dict)
+    row_word: str = "row"
+
+    @classmethod
+    def of(cls, probabilities: np.ndarray, labels: np.ndarray, *, classes: Sequence[str], **rest: Any) -> Evaluation:
+        """Score probabilities; rows are numbered from 1 unless ``rows`` says otherwise."""
+        probabilities, labels = _checked(probabilities, labels)
+        rest.setdefault("rows", np.arange(1, len(labels) + 1))
+        scores = score(probabilities, labels)
+        return cls(classes=tuple(classes), labels=labels, probabilities=probabilities, scores=scores, **rest)
+
+    def confusion(self) -> np.ndarray:
+        """Rows of each class (down) by the class they were given (across)."""
+        return confusion_matrix(self.probabilities, self.labels)
+
+    def reliability(self, n_bins: int = 10) -> list[ReliabilityBin]:
+        """Confidence against accuracy."""
+        return reliability(self.probabilities, self.labels, n_bins)
+
+    def hardest(self, count: int = 10) -> list[HardRow]:
+        """Rows of largest loss."""
+        return hardest_rows(self.probabilities, self.labels, rows=self.rows, classes=self.classes, count=count)
+
+    def compare(self, probabilities: np.ndarray, seconds: float = 0.0) -> Rival:
+        """Another method's probabilities for the same rows."""
+        gap = row_losses(probabilities, self.labels) - row_losses(self.probabilities, self.labels)
+        return Rival(score(probabilities, self.labels), _mean(gap), seconds)
+
+    def summary(self) -> dict[str, Any]:
+        """Numbers without the rows, as plain lists and dictionaries."""
+        return {
+            "protocol": self.protocol,
+            "rows": len(self.labels),
+            "classes": list(self.classes),
+            **asdict(self.scores),
+            "seconds": self.seconds,
+            "confusion_matrix": self.confusion().tolist(),
+            "rivals": {name: asdict(rival) for name, rival in self.rivals.items()},
+        }
+
+
+def prediction_sets(evaluation: Evaluation, probabilities: np.ndarray, coverage: float = 0.9) -> np.ndarray:
+    """Which classes are to be reckoned with, so that the true one is among them with probability ``coverage``.
+
+    Split conformal sets, with the rows of an evaluation to calibrate them: those classes whose probability is no
+    smaller than what the true class had there, but for a share 1 - coverage. The most probable class is always in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.evaluation import Evaluation, prediction_sets
+    >>> p = np.tile([[0.7, 0.3], [0.4, 0.6]], (20, 1))
+    >>> seen = Evaluation.of(p, np.tile([0, 1], 20), classes=("no", "yes"), protocol="by hand")
+    >>> prediction_sets(seen, np.array([[0.95, 0.05], [0.55, 0.45]]), 0.9).tolist()
+    [[True, False], [True, False]]
+    """
+    if not 0 < coverage < 1:
+        raise ValueError(f"The coverage of prediction sets must be between 0 and 1. Got {coverage} instead.")
+    n = len(evaluation.labels)
+    own = np.sort(evaluation.probabilities[np.arange(n), evaluation.labels])
+    allowed = math.floor((n + 1) * (1 - coverage) + 1e-9)  # rows whose own class may be left out
+    least = own[allowed - 1] if allowed > 0 else 0.0  # too few rows to leave anything out
+    return (probabilities >= least) | (np.arange(probabilities.shape[1]) == probabilities.argmax(1)[:, None])
+
+
+def stratified_folds(labels: np.ndarray, folds: int = 5, *, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Places of training and test rows, with the classes in equal shares; fewer folds where a class is smaller.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.evaluation import stratified_folds
+    >>> len(stratified_folds(np.array([0, 0, 0, 1, 1, 1, 1]), 5))
+    3
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    counts = np.bincount(labels)
+    folds = max(2, min(folds, int(counts[counts > 0].min())))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class of one row: it is tested without having been learned
+        return list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels[:, None], labels))
+
+
+def cross_validate(
+    make_model: Callable[[], Any],
+    frame: Any,
+    labels: np.ndarray,
+    *,
+    classes: Sequence[str],
+    splits: Sequence[tuple[np.ndarray, np.ndarray]],
+    rivals: Mapping[str, Callable[[], Any]] | None = None,
+    progress: Callable[[str], Any] = lambda name: None,
+) -> Evaluation:
+    """Probabilities for every row by models that were learned without it, next to rivals on the same folds.
+
+    Parameters
+    ----------
+    make_model : callable
+        Makes an unfitted classifier, for integer labels.
+    frame : array or data frame
+    labels : ndarray of int
+    classes : sequence of str
+        Names of the classes 0, 1, ...
+    splits : list of (training places, test places)
+        See :func:`stratified_folds`.
+    rivals : dict of str to callable, optional
+        Makers of other classifiers.
+    progress : callable, optional
+        Called with the name of a method ("" is the model itself) after each of its fits.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from kernelwright.evaluation import cross_validate, stratified_folds
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = cross_validate(
+    ...     lambda: LogisticRegression(max_iter=500),
+    ...     X,
+    ...     y,
+    ...     classes=("setosa", "versicolor", "virginica"),
+    ...     splits=stratified_folds(y, 3),
+    ...     rivals={"majority class": lambda: DummyClassifier(strategy="prior")},
+    ... )
+    >>> found.scores.accuracy.low > 0.9 > found.rivals["majority class"].scores.accuracy.high
+    True
+    """
+    makers = {"": make_model, **(rivals or {})}
+    found = {name: np.zeros((len(labels), len(classes))) for name in makers}
+    seconds = dict.fromkeys(makers, 0.0)
+    tested = np.zeros(len(labels), dtype=bool)
+    for train, test in splits:
+        tested[test] = True
+        for name, make in makers.items():
+            started = time.perf_counter()
+            model = make().fit(_take(frame, train), labels[train])
+            # A class that the fold's training rows lack has no column, and so no probability.
+            found[name][np.ix_(test, model.classes_)] = model.predict_proba(_take(frame, test))
+            seconds[name] += time.perf_counter() - started
+            progress(name)
+    rows = np.flatnonzero(tested) + 1
+    ours = Evaluation.of(
+        found[""][tested],
+        labels[tested],
+        classes=classes,
+        rows=rows,
+        protocol=f"stratified cross-validation with {len(splits)} folds: every row was predicted by a model that was "
+        "learned without it",
+        seconds=seconds[""],
+    )
+    ours.rivals.update({name: ours.compare(found[name][tested], seconds[name]) for name in makers if name})
+    return ours
+
+
+def _take(frame: Any, places: np.ndarray) -> Any:
+    return frame.iloc[places] if hasattr(frame, "iloc") else frame[places]
+
+
+def _checked(probabilities: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    probabilities, labels = np.asarray(probabilities, dtype=np.float64), np.asarray(labels, dtype=np.int64)
+    if probabilities.ndim != 2 or len(probabilities) != len(labels) or len(labels) == 0:
+        raise ValueError(
+            f"Scores need a row of probabilities for each label. Got shapes {probabilities.shape} and {labels.shape}."
+        )
+    return probabilities, labels
+
+
+def _one_hot(labels: np.ndarray, m: int) -> np.ndarray:
+    return (labels[:, None] == np.arange(m)).astype(np.float64)
+
+
+def _wilson(hits: int, n: int) -> Score:
+    """Wilson's interval of a share, which stays inside [0, 1] and is not empty at 0 or n hits."""
+    share, z2 = hits / n, NORMAL**2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = NORMAL * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    return Score(share, max(0.0, centre - half), min(1.0, centre + half))
+
+
+def _mean(values: np.ndarray, lowest: float = -math.inf) -> Score:
+    mean = float(values.mean())
+    half = NORMAL * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+    return Score(mean, max(lowest, mean - half), mean + half)
+
+
+def _calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> Score:
+    """Bootstrap interval, moved by the bootstrap's own bias: a sum of absolute values grows with every resampling."""
+    n, random = len(labels), np.random.default_rng(0)
+    value = expected_calibration_error(probabilities, labels)
+    samples = []
+    for _ in range(max(50, min(BOOTSTRAP[0], BOOTSTRAP[1] // n))):
+        rows = random.integers(n, size=n)
+        samples.append(expected_calibration_error(probabilities[rows], labels[rows]))
+    low, high = np.quantile(samples, [0.025, 0.975]) - (np.mean(samples) - value)
+    return Score(value, max(0.0, min(float(low), value)), min(1.0, max(float(high), value)))

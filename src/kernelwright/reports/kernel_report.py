@@ -1,0 +1,185 @@
+"""The report of a learned kernel: how near it comes to the similarities it was learned from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelwright.linalg import eigen
+from kernelwright.reports.kernel_plots import KernelMatrixDisplay, PairScatterDisplay, SpectrumDisplay
+from kernelwright.reports.page import Block, Gallery, Page, Paragraph, Picture, Table, Tile, Tiles
+from kernelwright.reports.parts import LeftOut, columns_section, note_blocks, section_or_sentence, settings_section
+from kernelwright.reports.words import count_of, interval, name_of_table, number, percent
+from kernelwright.tables import KernelEvaluation, KernelModel
+
+__all__ = ["kernel_page"]
+
+MOST_POINTS = 400  # in the picture of the matrix
+NOT_MEASURED = (
+    "How near the kernel comes to similarities of new objects was not measured: no objects were held out, or there "
+    "were too few of them."
+)
+
+
+def kernel_page(model: KernelModel) -> Page:
+    """All there is to say about a model."""
+    sections = [
+        ("Error on new objects", lambda: quality(model)),
+        ("The learned matrix", lambda: matrix(model)),
+        ("Columns", lambda: columns_section(model.columns)),
+        ("Settings and versions", lambda: settings_section(_settings(model), model.versions)),
+    ]
+    made = [section_or_sentence(title, blocks) for title, blocks in sections]
+    return Page("Learned kernel", summary(model), made)
+
+
+def summary(model: KernelModel) -> list[Block]:
+    """The model in plain words."""
+    blocks: list[Block] = [
+        Paragraph(
+            f"A similarity function of {count_of(len(model.used), 'column')} of {name_of_table(model.settings)}, "
+            f"learned from the similarities of {count_of(len(model.objects), 'object')}. It can be asked about "
+            "objects that are not in the table."
+        )
+    ]
+    found = model.evaluation
+    if found is None:
+        return [*blocks, Paragraph(NOT_MEASURED), *note_blocks(model.notes)]
+    tiles = [
+        Tile(number(found.error.value), "error on new objects", f"{interval(found.error)} (95 %)"),
+        Tile(number(found.spread), "spread of the similarities", "their standard deviation"),
+        Tile(f"{len(found.objects):,}", "objects held out"),
+    ]
+    return [*blocks, Tiles(tiles), Paragraph(judgement(found)), *note_blocks(model.notes)]
+
+
+def judgement(found: KernelEvaluation) -> str:
+    """How good it is next to what needs no learning; also where it is not better."""
+    words = []
+    for name, score in found.rivals.items():
+        if found.error.high < score.low:
+            words.append(f"clearly better than {name_of(name)} ({number(score.value)})")
+        elif found.error.low > score.high:
+            words.append(f"clearly worse than {name_of(name)} ({number(score.value)})")
+        else:
+            word = "better" if found.error.value < score.value else "not better"
+            words.append(f"{word} than {name_of(name)} ({number(score.value)}), with intervals that overlap")
+    rest = f" That is {'; '.join(words)}." if words else ""
+    return (
+        f"On similarities of objects it had not seen, its root mean squared error is {number(found.error.value)}.{rest}"
+    )
+
+
+def name_of(rival: str) -> str:
+    """A rival in a sentence."""
+    return {"constant": "a constant", "nearest known object": "taking the nearest known object's similarities"}.get(
+        rival, rival
+    )
+
+
+def quality(model: KernelModel) -> list[Block]:
+    """Errors with intervals, and held-out pairs."""
+    found = model.evaluation
+    if found is None:
+        raise LeftOut(NOT_MEASURED)
+    rows = [("this kernel", found.error), *found.rivals.items()]
+    table = Table(
+        "Root mean squared error, with 95 % intervals over the held-out objects",
+        ("method", "error", "interval", "of the spread"),
+        [(name, number(s.value), interval(s), _ratio(s.value, found.spread)) for name, s in rows],
+    )
+    drawn = PairScatterDisplay.from_predictions(found.truth, found.learned)
+    pairs = len(drawn.truth)
+    correlation = _correlation(drawn.truth, drawn.learned)
+    return [
+        Paragraph(f"Measured with {found.protocol}."),
+        table,
+        Gallery(
+            [
+                Picture.of(
+                    drawn.figure_,
+                    f"Learned against true similarity of {count_of(pairs, 'pair')} with at least one object that was "
+                    "held out. On the dotted line they are equal.",
+                    f"Scatter of {count_of(pairs, 'pair')}: root mean squared error {number(drawn.error)}, correlation "
+                    f"{correlation}.",
+                )
+            ]
+        ),
+    ]
+
+
+def matrix(model: KernelModel) -> list[Block]:
+    """The kernel between points that the model keeps, and its eigenvalues."""
+    points, words = kept_points(model.learner.kernel_)
+    some = np.unique(np.linspace(0, len(points) - 1, min(len(points), MOST_POINTS)).astype(int))
+    K = model.learner.predict(points[some])
+    spectrum = SpectrumDisplay.from_matrix(K)
+    drawn = KernelMatrixDisplay(K).plot(order=_order(K))
+    signs = spectrum.signature
+    said = (
+        "It has no negative eigenvalues there: it is positive semidefinite, and any kernel method can use it."
+        if signs.definite
+        else f"It is indefinite there: {signs.negative} of {len(K)} eigenvalues are negative, "
+        f"{percent(signs.negative_share)} of their absolute sum. KreinSVC and EmbeddingClassifier can use it; other "
+        "methods may want a positive definite one."
+    )
+    return [
+        Paragraph(f"The kernel between {len(K)} {words}. {said}"),
+        Gallery(
+            [
+                Picture.of(
+                    drawn.figure_,
+                    "Values of the learned kernel; rows are ordered so that similar ones lie together.",
+                    f"Matrix of {len(K)} by {len(K)} kernel values, from {number(float(K.min()))} to "
+                    f"{number(float(K.max()))}.",
+                ),
+                Picture.of(
+                    spectrum.figure_,
+                    "Eigenvalues of that matrix, the negative ones in another colour; logarithmic away from zero.",
+                    f"Spectrum: {signs}.",
+                ),
+            ]
+        ),
+    ]
+
+
+def kept_points(kernel: Any) -> tuple[np.ndarray, str]:
+    """Points that a learned kernel keeps, and what they are: known objects where it was refined, else centres."""
+    if kernel.refinement is not None:
+        return kernel.refinement.points.numpy(), "known objects"
+    centres = getattr(kernel.basis, "centres", None)
+    if centres is None:
+        pairs = kernel.basis.pairs
+        return np.unique(np.concatenate([pairs.left.numpy(), pairs.right.numpy()]), axis=0), "known objects"
+    return centres.numpy(), "points that it is built on, which lie among the known objects"
+
+
+def _order(K: np.ndarray) -> np.ndarray:
+    """By the second largest eigenvector's entries: similar rows come next to each other."""
+    import torch
+
+    centred = K - K.mean(0) - K.mean(1)[:, None] + K.mean()
+    values, vectors = eigen(torch.from_numpy(centred))
+    return np.argsort(vectors[:, int(values.abs().argmax())].numpy(), kind="stable")
+
+
+def _ratio(error: float, spread: float) -> str:
+    return f"{error / spread:.2f}" if spread > 0 else ""
+
+
+def _correlation(truth: np.ndarray, learned: np.ndarray) -> str:
+    if len(truth) < 2 or truth.std() == 0 or learned.std() == 0:
+        return "unknown"
+    return f"{np.corrcoef(truth, learned)[0, 1]:.3f}"
+
+
+def _settings(model: KernelModel) -> dict[str, Any]:
+    fitted = model.learner
+    return {
+        **model.settings,
+        "names of the objects": model.identifier or "by their order",
+        "kernel": repr(fitted.kernel_),
+        "ridge": fitted.ridge_,
+        "solver": fitted.solver_,
+    }

@@ -1,0 +1,49 @@
+"""Training rows of a classifier, and what their features are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelwright.reports.parts import LeftOut
+from kernelwright.scaling import TableViews
+from kernelwright.tables import TabularModel
+
+__all__ = ["feature_names", "training_rows"]
+
+
+def feature_names(model: TabularModel) -> list[str]:
+    """Features as the encoder names them; numbered where two of these names would be the same."""
+    try:
+        return [str(name) for name in model.pipeline[0].get_feature_names_out()]
+    except ValueError:
+        return [f"feature {number + 1}" for number in range(model.classifier.n_features_in_)]
+
+
+def training_rows(classifier: Any) -> np.ndarray:
+    """The points that a classifier keeps, as rows of features again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelwright import EmbeddingClassifier
+    >>> from kernelwright.reports.rows import training_rows
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rows = training_rows(EmbeddingClassifier(max_iter=1).fit(X, y))
+    >>> np.allclose(np.unique(rows, axis=0), np.unique(X, axis=0))
+    True
+    """
+    points, scaler = np.asarray(classifier.points_), classifier.scaler_
+    if not len(points) or points.ndim != 2:
+        raise LeftOut(f"The solver {classifier.solver_!r} keeps no training rows to draw a map around.")
+    if scaler is None:
+        return points
+    if not isinstance(scaler, TableViews):
+        return scaler.inverse_transform(points)
+    squashed = np.clip(points[:, : len(scaler.columns_)], -2.999999, 2.999999)  # z / sqrt(1 + (z/3)^2)
+    unit = squashed / np.sqrt(1.0 - (squashed / 3.0) ** 2) * scaler.deviation_ + scaler.mean_
+    rows = np.tile(scaler.low_, (len(points), 1))
+    rows[:, scaler.columns_] += 2.0 * unit * scaler.half_range_[scaler.columns_]
+    return rows

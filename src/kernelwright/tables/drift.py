@@ -1,0 +1,92 @@
+"""Whether new rows are like those that a model was trained with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest
+
+from kernelwright.tables.columns import Finding
+from kernelwright.tables.table import some_of
+
+__all__ = ["Drift", "find_drift"]
+
+USUAL = 0.01  # share of rows of the same kind whose support is below 1
+SURE = 0.01  # chance below which more of them are called drift
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far new rows lie from the training rows.
+
+    Parameters
+    ----------
+    rows : int
+        How many were looked at.
+    below : int or None
+        Those with less support than 99 % of the training rows had from the others; None where the model cannot tell.
+    p_value : float or None
+        Chance of so many among rows of the same kind, by the exact binomial test.
+    worst : tuple of (int, float)
+        Row numbers and supports of the least supported rows below 1.
+    findings : tuple of Finding
+        New categories, missing values, numbers out of range.
+    row_word : {"row", "line"}
+    """
+
+    rows: int
+    below: int | None
+    p_value: float | None
+    worst: tuple[tuple[int, float], ...]
+    findings: tuple[Finding, ...]
+    row_word: str = "row"
+
+    @property
+    def found(self) -> bool:
+        """Whether more rows lie outside than chance explains."""
+        return self.p_value is not None and self.p_value < SURE
+
+    def sentences(self) -> list[str]:
+        """What it means, in plain words."""
+        if self.below is None:
+            return ["This model cannot tell whether rows lie far from its training rows."]
+        percent = 100 * self.below / self.rows
+        share = f"{self.below} of {self.rows} rows ({percent:.1f} %) lie where the model has little support"
+        if self.found:
+            places = some_of([row for row, _ in self.worst], 10)
+            return [
+                f"Drift: {share}; among rows like the training rows it would be about 1 % (chance of so many: "
+                f"{self.p_value:.1g}).",
+                "These rows differ from what the model has learned from, and its answers there are guesses. Least "
+                f"supported: {self.row_word}{'s' if len(self.worst) > 1 else ''} {places}.",
+            ]
+        return [f"No drift: {share}, and about 1 % is usual."]
+
+    def summary(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self) | {"found": self.found, "share": None if self.below is None else self.below / self.rows}
+
+
+def find_drift(
+    support: np.ndarray | None, findings: Sequence[Finding], *, rows: np.ndarray, row_word: str = "row"
+) -> Drift:
+    """Count rows of little support, and test whether they are more than chance explains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.tables.drift import find_drift
+    >>> drift = find_drift(np.array([3.0, 0.1, 2.0, 0.2, 0.0]), [], rows=np.arange(2, 7), row_word="line")
+    >>> drift.found, [row for row, _ in drift.worst]
+    (True, [6, 3, 5])
+    """
+    if support is None:
+        return Drift(len(rows), None, None, (), tuple(findings), row_word)
+    below = int((support < 1).sum())
+    p_value = float(binomtest(below, len(support), USUAL, alternative="greater").pvalue)
+    order = np.argsort(support, kind="stable")[: min(below, 10)]
+    worst = tuple((int(rows[k]), float(support[k])) for k in order)
+    return Drift(len(support), below, p_value, worst, tuple(findings), row_word)

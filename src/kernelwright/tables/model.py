@@ -1,0 +1,297 @@
+"""A classifier of tables: which columns it wants, what it does to them, and how good it was."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from kernelwright.estimators import EmbeddingClassifier
+from kernelwright.evaluation import Evaluation
+from kernelwright.tables.columns import Column, Finding, describe_columns, numbers, prepare, texts
+from kernelwright.tables.table import Table, nearest_name, some_of
+
+__all__ = ["TabularModel", "TrainingTable", "make_encoder", "make_pipeline", "rival_makers", "versions"]
+
+QUANTITY = 20  # different numbers from which a target may be a quantity rather than classes
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """A table that is ready to learn from: columns, prepared rows and integer labels.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelwright.tables import TrainingTable, as_table
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "kind": ["a", "b", "a", "b"]})
+    >>> data = TrainingTable.of(as_table(frame), "kind")
+    >>> data.classes, data.labels.tolist()
+    (('a', 'b'), [0, 1, 0, 1])
+    """
+
+    target: str
+    columns: tuple[Column, ...]
+    frame: Any
+    labels: np.ndarray
+    classes: tuple[str, ...]
+    rows: np.ndarray
+    row_word: str
+    source: str
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        target: str,
+        *,
+        ids: Collection[str] = (),
+        drop: Collection[str] = (),
+        keep: Collection[str] = (),
+    ) -> TrainingTable:
+        """Take a table apart into columns and labels; what is at fault with it is one sentence."""
+        table.column(target, "target column")
+        for name in (*ids, *drop, *keep):
+            table.column(name)
+        table, labels, classes, notes = labelled(table, target)
+        _refuse_bad_classes(table, target, labels, classes)
+        features = Table(table.frame.drop(columns=target), table.source, table.lines, table.decimal_comma)
+        columns = describe_columns(features, ids=ids, drop=drop, keep=keep)
+        if not any(column.used for column in columns):
+            raise ValueError(
+                f"{table.source} has no column to learn from: {some_of([f'{c.name} ({c.kind})' for c in columns], 10)}."
+                if columns
+                else f"{table.source} has no column besides the target {target!r}."
+            )
+        frame, _ = prepare(columns, features)
+        notes += _notes(columns, labels, classes)
+        rows = table.row_numbers()
+        return cls(target, columns, frame, labels, classes, rows, table.row_word, table.source, notes)
+
+
+@dataclass(frozen=True)
+class TabularModel:
+    """A fitted pipeline together with what is needed to use it on new tables and to judge it.
+
+    It holds plain data and estimators only, so that it can be saved; ``pipeline`` gives integers, which number
+    ``classes``.
+
+    Parameters
+    ----------
+    pipeline : sklearn.pipeline.Pipeline
+        Steps "encode" (imputers and encoders) and "classify" (:class:`EmbeddingClassifier`).
+    columns : tuple of Column
+        All columns of the training table but the target.
+    target : str
+    classes : tuple of str
+    class_counts : tuple of int
+        Training rows of each class.
+    evaluation : Evaluation or None
+        By cross-validation on the training table.
+    notes : tuple of str
+        What was noticed about the training table.
+    settings : dict
+        Name of the table, seed, folds.
+    versions : dict of str to str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelwright.tables import TabularModel, TrainingTable, as_table
+    >>> bunch = load_iris(as_frame=True)
+    >>> frame = bunch.data.assign(species=bunch.target_names[bunch.target])
+    >>> model = TabularModel.fit(TrainingTable.of(as_table(frame), "species"))
+    >>> model.predict(frame.iloc[:2].drop(columns="species")).tolist()
+    ['setosa', 'setosa']
+    """
+
+    pipeline: Pipeline
+    columns: tuple[Column, ...]
+    target: str
+    classes: tuple[str, ...]
+    class_counts: tuple[int, ...]
+    evaluation: Evaluation | None = None
+    notes: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def fit(cls, data: TrainingTable, *, seed: int = 0, evaluation: Evaluation | None = None) -> TabularModel:
+        """Learn from all rows."""
+        pipeline = make_pipeline(data.columns, seed).fit(data.frame, data.labels)
+        counts = tuple(map(int, np.bincount(data.labels, minlength=len(data.classes))))
+        settings = {"table": data.source, "rows": len(data.labels), "seed": seed}
+        return cls(
+            pipeline,
+            data.columns,
+            data.target,
+            data.classes,
+            counts,
+            evaluation,
+            notes=data.notes,
+            settings=settings,
+            versions=versions(),
+        )
+
+    @property
+    def classifier(self) -> EmbeddingClassifier:
+        """The last step of the pipeline."""
+        return self.pipeline[-1]
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the columns that the model sees."""
+        return tuple(column.name for column in self.columns if column.used)
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """Names of the columns that only tell rows apart."""
+        return tuple(column.name for column in self.columns if column.kind == "identifier")
+
+    def prepare(self, rows: Any) -> tuple[Any, list[Finding]]:
+        """The model's columns of a table, and what is new in them."""
+        return prepare(self.columns, rows)
+
+    def extra_columns(self, table: Table) -> list[str]:
+        """Columns that the training table did not have."""
+        known = {self.target, *(column.name for column in self.columns)}
+        return [name for name in table.names if name not in known]
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """Probabilities of ``classes`` for the rows of a Table or data frame."""
+        return self.pipeline.predict_proba(self.prepare(rows)[0])
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """Names of the most probable classes."""
+        return np.array(self.classes, dtype=object)[self.predict_proba(rows).argmax(1)]
+
+    def support(self, rows: Any) -> np.ndarray | None:
+        """How well the training rows cover each row; below 1 is less than 99 % of them had from each other."""
+        measure = getattr(self.classifier, "support", None)  # not every classifier has it
+        return None if measure is None else np.asarray(measure(self.pipeline[:-1].transform(self.prepare(rows)[0])))
+
+    def label_numbers(self, table: Table, target: str | None = None) -> tuple[Table, np.ndarray]:
+        """Rows with a label, and the place of each label in ``classes``; a label never seen is an error."""
+        target = target or self.target
+        table.column(target, "target column")
+        table, labels, names, _ = labelled(table, target)
+        if new := [name for name in names if name not in self.classes]:
+            row = int(np.flatnonzero(labels == names.index(new[0]))[0])
+            raise ValueError(
+                f"{table.source} has a class {new[0]!r} in {table.place(row)} that the model was not trained "
+                f"with{nearest_name(new[0], self.classes).replace('It has', 'It knows')}"
+            )
+        return table, np.array([self.classes.index(name) for name in names])[labels]
+
+
+def make_encoder(columns: Collection[Column]) -> ColumnTransformer:
+    """Numbers with gaps filled, categories one-hot; rare ones, and those never seen, together."""
+    plain = [column.name for column in columns if column.used and column.kind != "category"]
+    words = [column.name for column in columns if column.kind == "category"]
+    fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    # A missing category counts as one of its own, without being given a name first.
+    encode = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", min_frequency=2, max_categories=50, sparse_output=False
+    )
+    steps = [("numbers", fill, plain)] * bool(plain) + [("categories", encode, words)] * bool(words)
+    return ColumnTransformer(steps, sparse_threshold=0.0, verbose_feature_names_out=False)
+
+
+def make_pipeline(columns: Collection[Column], seed: int = 0) -> Pipeline:
+    """Encoders, then an unfitted :class:`EmbeddingClassifier`."""
+    return Pipeline([("encode", make_encoder(columns)), ("classify", EmbeddingClassifier(random_state=seed))])
+
+
+def rival_makers(columns: Collection[Column], seed: int = 0) -> dict[str, Callable[[], Any]]:
+    """What a model has to beat: the majority class, logistic regression, a random forest; same encoders."""
+
+    def with_encoder(*steps: tuple[str, Any]) -> Pipeline:
+        return Pipeline([("encode", make_encoder(columns)), *steps])
+
+    return {
+        "majority class": lambda: DummyClassifier(strategy="prior"),
+        "logistic regression": lambda: with_encoder(
+            ("scale", StandardScaler()), ("classify", LogisticRegression(max_iter=1000))
+        ),
+        "random forest": lambda: with_encoder(("classify", RandomForestClassifier(random_state=seed))),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries a model depends on."""
+    import kernelwright  # a checkout need not be installed
+
+    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "torch", "pandas")}
+    return {"kernelwright": kernelwright.__version__, "python": platform.python_version(), **libraries}
+
+
+def labelled(table: Table, target: str) -> tuple[Table, np.ndarray, tuple[str, ...], tuple[str, ...]]:
+    """Rows that have a label, labels as integers, their names in order (of numbers if they are), and notes."""
+    words = texts(table, target)
+    known = words.notna().to_numpy()
+    notes: tuple[str, ...] = ()
+    if not known.any():
+        raise ValueError(f"The target column {target!r} of {table.source} is empty.")
+    if not known.all():
+        n = int((~known).sum())
+        notes = (f"{n} row{'s' if n > 1 else ''} without a value of {target!r} left out.",)
+        table, words = table.take(known), words[known]
+    _, odd = numbers(table, target)
+    names = sorted(words.unique(), key=None if odd.any() else lambda word: (_value(word), word))
+    place = {name: number for number, name in enumerate(names)}
+    return table, words.map(place).to_numpy(dtype=np.int64), tuple(names), notes
+
+
+def _value(word: str) -> float:
+    return float(word.replace(",", "."))
+
+
+def _refuse_bad_classes(table: Table, target: str, labels: np.ndarray, classes: tuple[str, ...]) -> None:
+    n, m = len(labels), len(classes)
+    if m == 1:
+        raise ValueError(f"The target column {target!r} has one value only, {classes[0]!r}: there is nothing to tell.")
+    values, odd = numbers(table, target)
+    numeric = not odd.any()
+    fractions = numeric and bool((values != np.round(values)).any())
+    if numeric and m > QUANTITY and (fractions or m > 0.2 * n):
+        raise ValueError(
+            f"The target column {target!r} has {m} different numbers in {n} rows, so it looks like a quantity "
+            "(regression), and kernelwright fit tells classes apart: put the numbers into a few classes first."
+        )
+    if m > 0.5 * n and n > 3:
+        raise ValueError(
+            f"The target column {target!r} has {m} classes in {n} rows, nearly one for each row. Is it the right one?"
+        )
+
+
+def _notes(columns: tuple[Column, ...], labels: np.ndarray, classes: tuple[str, ...]) -> tuple[str, ...]:
+    """What a careful reader of the table would remark on."""
+    found = []
+    left = [column for column in columns if column.kind in ("identifier", "text") and column.distinct]
+    if left:  # by themselves: what the user named has not been counted
+        names = some_of([f"{c.name} ({c.treatment.removeprefix('left out: ')})" for c in left], 10)
+        found.append(f"Left out: {names}. --keep COLUMN uses one all the same.")
+    counts = np.bincount(labels, minlength=len(classes))
+    rarest, commonest = int(counts.argmin()), int(counts.argmax())
+    if counts[rarest] < 0.2 * counts[commonest]:
+        found.append(
+            f"The classes are unbalanced: {classes[commonest]!r} has {counts[commonest]} rows, {classes[rarest]!r} "
+            f"{counts[rarest]}; accuracy alone says little."
+        )
+    if counts[rarest] == 1:
+        alone = [classes[k] for k in np.flatnonzero(counts == 1)]
+        found.append(f"One row only of class {some_of(map(repr, alone))}: it cannot be learned and tested both.")
+    return tuple(found)

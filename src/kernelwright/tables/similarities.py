@@ -1,0 +1,183 @@
+"""Similarities of objects from a table: a square matrix with or without labels, or one line for each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kernelwright.tables.columns import numbers, texts
+from kernelwright.tables.reading import read_table
+from kernelwright.tables.table import Table, nearest_name
+
+__all__ = ["Similarities", "read_similarities"]
+
+SYMMETRY = 1e-6  # of the largest entry: what rounding in a text file may do
+
+
+@dataclass(frozen=True)
+class Similarities:
+    """A symmetric matrix, NaN where nothing is known, the places of its objects among those given, and its form."""
+
+    values: np.ndarray
+    places: np.ndarray
+    form: str
+
+
+def read_similarities(path: str | Path, objects: Sequence[str], *, named: bool) -> Similarities:
+    r"""Read a similarity table for objects that have names (``named``) or stand in the same order.
+
+    A blank is a pair of unknown similarity; of a pair that is given one way only, the other way is the same.
+
+    Parameters
+    ----------
+    path : str or Path
+    objects : sequence of str
+        Names of the objects, or their numbers.
+    named : bool
+        Whether labels in the table must be these names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from kernelwright.tables import read_similarities
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "pairs.csv"
+    ...     _ = file.write_text("a,b,value\nAda,Alan,0.8\nAda,Kurt,0.3\nAda,Ada,1\n")
+    ...     read_similarities(file, ["Ada", "Alan", "Emmy", "Kurt"], named=True).values[0].tolist()
+    [1.0, 0.8, 0.3]
+    """
+    table = read_table(path, header=False)
+    n_rows, n_columns = table.frame.shape
+    if n_columns == 3 and len(objects) != 3:
+        return _from_pairs(table, objects, named)
+    names = list(objects) if named else None
+    cells = np.array([texts(table, name) for name in table.names], dtype=object).T
+    top, left = _has_labels(cells, len(objects), names)
+    if (n_rows - top) != (n_columns - left):
+        raise ValueError(
+            f"{table.source} is not square: {n_rows - top} rows and {n_columns - left} columns of similarities."
+        )
+    labels = _labels(table, cells, top, left)
+    if names is None or labels is None:
+        if n_rows - top != len(objects):
+            raise ValueError(
+                f"{table.source} has {n_rows - top} rows and columns of similarities, but there are {len(objects)} "
+                f"objects{' and no labels' if names is not None else ''}."
+            )
+        places = np.arange(len(objects))
+    else:
+        places = _places(labels, objects, table.source)
+    body = Table(table.frame.iloc[top:, left:].reset_index(drop=True), table.source, table.row_numbers()[top:])
+    body = Table(body.frame, body.source, body.lines, table.decimal_comma)
+    values = _matrix(body, [objects[int(k)] for k in places])
+    form = "a matrix with labels" if labels is not None else "a matrix"
+    return Similarities(values, places, form)
+
+
+def _has_labels(cells: np.ndarray, n: int, names: list[str] | None) -> tuple[int, int]:
+    """Whether (0 or 1) the first row and the first column are labels."""
+    across, down = cells[0, 1:], cells[1:, 0]
+    if cells.shape == (n, n) and not _all_words(across) and not _all_words(down):
+        return 0, 0
+    top, left = cells.shape[0] - n, cells.shape[1] - n
+    if names is None and (top, left) in ((1, 1), (1, 0), (0, 1)):
+        return top, left
+    known = set(names or ())  # labels may be numbers
+    return int(_all_words(across) or known.issuperset(across)), int(_all_words(down) or known.issuperset(down))
+
+
+def _all_words(cells: np.ndarray) -> bool:
+    """Whether none of the cells is a number or blank."""
+    for cell in cells:
+        try:
+            float(cell)
+        except ValueError:
+            continue
+        return False
+    return True
+
+
+def _labels(table: Table, cells: np.ndarray, top: int, left: int) -> list[str] | None:
+    across = [str(cell) for cell in cells[0, left:]] if top else None
+    down = [str(cell) for cell in cells[top:, 0]] if left else None
+    if across is not None and down is not None and across != down:
+        k = next(k for k, (a, b) in enumerate(zip(across, down, strict=True)) if a != b)
+        raise ValueError(
+            f"The labels of {table.source} differ: column {k + 1 + left} is {across[k]!r}, but {table.place(k + top)} "
+            f"is {down[k]!r}."
+        )
+    return across if across is not None else down
+
+
+def _places(labels: Sequence[str], objects: Sequence[str], source: str) -> np.ndarray:
+    place = {name: k for k, name in enumerate(objects)}
+    for k, label in enumerate(labels):
+        if label not in place:
+            raise ValueError(
+                f"{source} has similarities of {label!r}, which is not among the objects"
+                f"{nearest_name(label, objects).replace('It has', 'These are')}"
+            )
+        if label in labels[:k]:
+            raise ValueError(f"{source} has the label {label!r} twice.")
+    return np.array([place[label] for label in labels])
+
+
+def _matrix(body: Table, objects: Sequence[str]) -> np.ndarray:
+    values = np.empty((len(objects), len(objects)))
+    for k, name in enumerate(body.names):
+        values[:, k], odd = numbers(body, name)
+        if odd.any():
+            row = int(odd.argmax())
+            raise ValueError(
+                f"{body.source} has {texts(body, name)[row]!r} in {body.place(row)}, column of {objects[k]!r}, where a "
+                "number must be."
+            )
+    return _symmetric(values, objects, body.source)
+
+
+def _symmetric(values: np.ndarray, objects: Sequence[str], source: str) -> np.ndarray:
+    if np.isnan(values).all():
+        raise ValueError(f"{source} has no similarities.")
+    gap = np.nan_to_num(np.abs(values - values.T), nan=0.0)
+    if gap.max() > SYMMETRY * np.nanmax(np.abs(values)):
+        i, j = np.unravel_index(gap.argmax(), gap.shape)
+        raise ValueError(
+            f"{source} is not symmetric: {objects[i]!r} with {objects[j]!r} is {values[i, j]:g}, the other way round "
+            f"{values[j, i]:g}."
+        )
+    return np.where(np.isnan(values), values.T, np.where(np.isnan(values.T), values, 0.5 * (values + values.T)))
+
+
+def _from_pairs(table: Table, objects: Sequence[str], named: bool) -> Similarities:
+    """From lines (object, object, value), with or without a header."""
+    first, second = (texts(table, name).to_numpy(dtype=object) for name in table.names[:2])
+    values, odd = numbers(table, table.names[2])
+    begin = int(odd[0])
+    if odd[begin:].any():
+        row = begin + int(odd[begin:].argmax())
+        raise ValueError(
+            f"{table.source} has {texts(table, table.names[2])[row]!r} in {table.place(row)}, third column, where a "
+            "number must be."
+        )
+    if begin == len(values):
+        raise ValueError(f"{table.source} has no similarities.")
+    from_zero = "0" in first[begin:] or "0" in second[begin:]
+    names = list(objects) if named else [str(k + (not from_zero)) for k in range(len(objects))]
+    used = dict.fromkeys([*first[begin:], *second[begin:]])
+    places = np.sort(_places([str(name) for name in used], names, table.source))
+    place = {names[k]: number for number, k in enumerate(places)}
+    matrix = np.full((len(places), len(places)), np.nan)
+    lines: dict[tuple[int, int], int] = {}
+    for row in range(begin, len(values)):
+        i, j = place[first[row]], place[second[row]]
+        if (i, j) in lines and not np.isclose(matrix[i, j], values[row], rtol=SYMMETRY, equal_nan=True):
+            raise ValueError(
+                f"{table.source} gives {first[row]!r} with {second[row]!r} twice, and differently: "
+                f"{table.place(row)} and {table.place(lines[i, j])}."
+            )
+        matrix[i, j], lines[i, j] = values[row], row
+    return Similarities(_symmetric(matrix, [names[k] for k in places], table.source), places, "a list of pairs")

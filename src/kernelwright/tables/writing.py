@@ -1,0 +1,105 @@
+"""Tables -> files, whole or not at all."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from kernelwright.files import write_whole
+from kernelwright.tables.reading import PARQUET_EXTRA
+
+__all__ = ["check_output", "write_bytes", "write_table"]
+
+STANDARD_OUTPUT = "-"
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+
+
+def check_output(path: str | Path) -> None:
+    """Say what is wrong with a place to write to before any work is done for it."""
+    path = Path(path)
+    if str(path) == STANDARD_OUTPUT:
+        return
+    if path.is_dir():
+        raise ValueError(f"Cannot write to {path}: it is a folder. Give the name of a file.")
+    if not path.parent.is_dir():
+        raise ValueError(f"Cannot write to {path}: there is no folder {path.parent}.")
+    if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
+        raise ValueError(f"Cannot write to {path}: the folder {path.parent} is read-only.")
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a file whole or not at all; "-" is standard output."""
+    if str(path) == STANDARD_OUTPUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    check_output(path)
+    place = Path(path).resolve()  # the file behind a link, not the link
+    if place.exists() and not place.is_file():  # a device or a pipe must not be replaced by a file
+        with open(place, "wb", buffering=0) as file:
+            file.write(content)
+        return
+    write_whole(place, content)
+
+
+def write_table(frame: Any, path: str | Path) -> None:
+    """Write a data frame: Parquet, or CSV (TSV) that is compressed, as the name of the file says.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from pathlib import Path
+    >>> from kernelwright.tables import read_table, write_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "ages.tsv.gz"
+    ...     write_table(pd.DataFrame({"age": [36, 41]}), file)
+    ...     read_table(file).frame["age"].tolist()
+    ['36', '41']
+    """
+    name = str(path).lower()
+    if name.endswith((".parquet", ".pq")):
+        write_bytes(path, _parquet(frame))
+        return
+    packing = next((suffix for suffix in COMPRESSED if name.endswith(suffix)), "")
+    inner = name.removesuffix(packing)
+    text = frame.to_csv(index=False, sep="\t" if inner.endswith((".tsv", ".tab")) else ",", lineterminator="\n")
+    write_bytes(path, _packed(text.encode(), packing, Path(path).name.removesuffix(packing)))
+
+
+def _parquet(frame: Any) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        frame.to_parquet(buffer, index=False)
+    except ImportError:
+        raise ValueError(f"The output is Parquet. {PARQUET_EXTRA}") from None
+    return buffer.getvalue()
+
+
+def _packed(content: bytes, packing: str, name: str) -> bytes:
+    if packing == ".gz":
+        return gzip.compress(content, mtime=0)  # the same table is the same file
+    if packing == ".bz2":
+        return bz2.compress(content)
+    if packing == ".xz":
+        return lzma.compress(content)
+    if packing == ".zip":
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as folder:
+            folder.writestr(name, content)
+        return buffer.getvalue()
+    if packing == ".zst":
+        try:
+            import pyarrow
+        except ImportError:
+            raise ValueError(f"The output is to be compressed with zstd. {PARQUET_EXTRA}") from None
+        return pyarrow.compress(content, codec="zstd", asbytes=True)
+    return content

@@ -1,0 +1,171 @@
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score
+
+import kernelwright
+from kernelwright import reports
+from kernelwright.cli import run
+
+
+def test_fit_shows_columns_and_how_good_the_model_is(files, tmp_path, capsys):
+    status = run(["fit", files.train, "--target", "species", "--folds", "2", "-o", str(tmp_path / "m.kw")])
+    out, err = capsys.readouterr()
+    assert (status, err) == (0, "")
+    for words in (
+        "90 rows, 7 columns besides the target 'species' with 3 classes",
+        "left out: a different whole number in every row",
+        "left out: one value only",
+        "1 missing: median, and a column that says so",
+        "--keep COLUMN",
+        "majority class",
+        "logistic regression",
+        "random forest",
+        "cross-validation with 2 folds",
+        "better than majority class",
+        "saved in",
+    ):
+        assert words in out
+    assert max(map(len, out.splitlines())) < 200
+
+
+def test_fit_as_json_is_one_object_and_agrees_with_the_saved_model(files, tmp_path, capsys):
+    model = tmp_path / "m.kw"
+    assert run(["fit", files.train, "-t", "species", "--folds", "2", "--json", "-o", str(model), "--id", "id"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert err == ""
+    saved = kernelwright.load(model)
+    assert found["evaluation"]["accuracy"]["value"] == saved.evaluation.scores.accuracy.value
+    assert sum(found["classes"].values()) == found["rows"] == 90
+    assert saved.evaluation.rows.min() == 2  # the line of the first row
+    assert saved.versions["kernelwright"] == kernelwright.__version__
+
+
+def test_the_same_seed_gives_the_same_file(files, tmp_path):
+    for name in ("a.kw", "b.kw"):
+        assert run(["fit", files.train, "-t", "species", "--no-cv", "--seed", "3", "-o", str(tmp_path / name)]) == 0
+    a, b = (kernelwright.load(tmp_path / name).predict_proba(files.frame) for name in ("a.kw", "b.kw"))
+    assert np.array_equal(a, b)
+
+
+def test_columns_can_be_kept_dropped_and_named_identifiers(files, tmp_path, capsys):
+    arguments = ["--keep", "id", "--drop", "town", "--id", "petal_width", "--no-cv", "--json"]
+    assert run(["fit", files.train, "-t", "species", "-o", str(tmp_path / "m.kw"), *arguments]) == 0
+    kinds = {column["name"]: column["kind"] for column in json.loads(capsys.readouterr().out)["columns"]}
+    assert (kinds["id"], kinds["town"], kinds["petal_width"]) == ("number", "dropped", "identifier")
+
+
+def test_predict_writes_classes_and_probabilities_next_to_identifiers(files, tmp_path, capsys):
+    out = tmp_path / "out.csv"
+    assert run(["predict", files.model, files.test, "-o", str(out), "--sets", "0.9"]) == 0
+    found = pd.read_csv(out, dtype={"id": str})
+    assert list(found) == [
+        "id",
+        "prediction",
+        "probability_setosa",
+        "probability_versicolor",
+        "probability_virginica",
+        "prediction_set",
+    ]
+    assert found["id"].tolist() == files.frame["id"][90:].tolist()  # "007" is still "007"
+    assert found.filter(like="probability").sum(axis=1).to_numpy() == pytest.approx(np.ones(60), abs=1e-5)
+    assert accuracy_score(files.frame["species"][90:], found["prediction"]) > 0.85
+    assert all(a in b.split("|") for a, b in zip(found["prediction"], found["prediction_set"], strict=True))
+
+
+def test_predict_keeps_columns_and_leaves_out_probabilities(files, tmp_path):
+    out = tmp_path / "out.tsv.gz"
+    assert run(["predict", files.model, files.test, "-o", str(out), "--no-proba", "--keep-columns"]) == 0
+    found = pd.read_csv(out, sep="\t", dtype=str)
+    assert list(found) == [*files.frame.columns, "prediction"]
+    given = pd.read_csv(files.test, dtype=str)
+    pd.testing.assert_frame_equal(found[given.columns], given)
+
+
+def test_predict_from_standard_input_to_standard_output(files, monkeypatch, capsys):
+    content = io.BytesIO(Path(files.test).read_bytes())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=content))
+    assert run(["predict", files.model, "-"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("id,prediction,probability_setosa")
+    assert (len(out.splitlines()), err) == (61, "")
+
+
+def test_predict_warns_of_what_is_new(files, tmp_path, capsys):
+    new = files.frame[90:].assign(colour="red")
+    new.loc[95, "town"], new.loc[96, "petal_width"] = "Paris", np.nan
+    new.to_csv(tmp_path / "new.csv", index=False)
+    assert run(["predict", files.model, str(tmp_path / "new.csv"), "-o", str(tmp_path / "out.csv")]) == 0
+    err = capsys.readouterr().err
+    assert "does not know are ignored: colour" in err
+    assert "1 row with a category never seen in training ('Paris')" in err
+    assert "1 values are missing and were filled in: petal_width (1, none in training)" in err
+
+
+def test_evaluate_agrees_with_scikit_learn(files, capsys):
+    assert run(["evaluate", files.model, files.test, "--target", "species", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    model = kernelwright.load(files.model)
+    rows = files.frame[90:]
+    assert found["accuracy"]["value"] == accuracy_score(rows["species"], model.predict(rows))
+    assert np.sum(found["confusion_matrix"]) == 60
+    assert found["rivals"]["majority class"]["gain"]["low"] > 0
+    assert found["drift"]["found"] is False
+
+
+def test_evaluate_in_words(files, capsys):
+    assert run(["evaluate", files.model, files.test]) == 0
+    out = capsys.readouterr().out
+    for words in ("accuracy", "log loss", "calibration error", "majority class", "True class", "No drift"):
+        assert words in out
+
+
+def test_evaluate_tells_drift_with_lines(files, tmp_path, capsys):
+    numbers = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+    far = files.frame[90:].copy()
+    far[numbers] += 25
+    far.loc[92, "town"] = "Paris"
+    far.to_csv(tmp_path / "far.csv", index=False)
+    assert run(["evaluate", files.model, str(tmp_path / "far.csv")]) == 0
+    out = capsys.readouterr().out
+    assert "Drift: 60 of 60 rows (100.0 %)" in out
+    assert "its answers there are guesses" in out
+    assert "petal_length: 60 rows above every training value" in out
+    assert "category never seen in training ('Paris'); line 4" in out
+
+
+def test_a_model_without_cross_validation_has_no_sets(files, tmp_path, capsys):
+    assert run(["fit", files.train, "-t", "species", "--no-cv", "-o", str(tmp_path / "m.kw")]) == 0
+    assert run(["predict", str(tmp_path / "m.kw"), files.test, "--sets", "0.9"]) == 2
+    assert "fit it without --no-cv" in capsys.readouterr().err
+
+
+def test_other_formats_give_the_same_model(files, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = files.frame[:90]
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    found = []
+    for name in ("t.csv", "t.parquet"):
+        assert run(["fit", str(tmp_path / name), "-t", "species", "--no-cv", "-o", str(tmp_path / "m.kw")]) == 0
+        found.append(kernelwright.load(tmp_path / "m.kw").predict_proba(files.frame))
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_reports_are_asked_of_the_reports_room(files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reports, "model_report", lambda model: f"<p>{type(model).__name__}</p>", raising=False)
+    assert run(["report", files.model, "-o", str(tmp_path / "r.html")]) == 0
+    assert (tmp_path / "r.html").read_text() == "<p>TabularModel</p>"
+    assert run(["report", files.kernel, "-o", str(tmp_path / "r.html")]) == 0
+    assert (tmp_path / "r.html").read_text() == "<p>KernelModel</p>"
+    arguments = ["--no-cv", "-o", str(tmp_path / "m.kw"), "--report", str(tmp_path / "f.html")]
+    assert run(["fit", files.train, "-t", "species", *arguments]) == 0
+    assert (tmp_path / "f.html").read_text() == "<p>TabularModel</p>"
+    assert "Report:" in capsys.readouterr().out

@@ -1,0 +1,232 @@
+"""Whatever is wrong with the input is one sentence on standard error and exit status 2, never a traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernelwright
+from kernelwright import arrays
+from kernelwright.cli import classify, main, run
+
+
+@pytest.fixture
+def fault(capsys, tmp_path):
+    """Run a command that must be refused with a sentence, and leave nothing behind."""
+
+    def check(arguments, *words, status=2):
+        before = set(tmp_path.rglob("*"))
+        assert run([str(each) for each in arguments]) == status
+        out, err = capsys.readouterr()
+        assert len(err.splitlines()) == 1
+        assert err.startswith("kernelwright: ")
+        assert "Traceback" not in err + out
+        for word in words:
+            assert word in err
+        assert set(tmp_path.rglob("*")) == before
+
+    return check
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(content, name="t.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+ROWS = "".join(f"{k * k % 17},{'ab'[k % 2]}\n" for k in range(20))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", ["is empty"]),
+        ("x,y\n", ["has a header but no rows"]),
+        ("x,y\n1,a\n2\n", ["1 values in line 3"]),
+        ("x,y\n1,a\n2,b,c\n", ["3 values in line 3"]),
+        ("x,x,y\n1,2,a\n", ["several columns called 'x'"]),
+        (b"x,y\n1,\xff\n", ["not UTF-8", "position 6 (line 2)"]),
+        (b"x,y\n1,a\0\n", ["NUL byte", "line 2"]),
+        ("1,2\n3,4\n", ["holds numbers"]),
+        (b"\x1f\x8b\x08 not really", ["compressed and damaged"]),
+        ("x,label\n" + ROWS, ["no target column 'y'", "It has: x, label"]),
+        ("x,Y\n" + ROWS, ["did you mean 'Y'?"]),
+        ("x,y\n" + ROWS.replace("b", "a"), ["one value only, 'a'"]),
+        ("x,y\n" + "".join(f"{k % 3},{k + 0.25}\n" for k in range(30)), ["looks like a quantity"]),
+        ("x,y\n" + "".join(f"{k % 3},k{k}\n" for k in range(30)), ["30 classes in 30 rows"]),
+        ("y\n" + "a\nb\n" * 10, ["no column besides the target"]),
+        ("x,y\n" + "1,a\n1,b\n" * 10, ["no column to learn from"]),
+    ],
+)
+def test_tables_that_cannot_be_learned_from(fault, table, tmp_path, content, words):
+    fault(["fit", table(content), "--target", "y", "-o", tmp_path / "m.kw"], *words)
+
+
+def test_files_and_places_that_are_not_there(fault, table, files, tmp_path, monkeypatch):
+    fit = ["fit", files.train, "--target", "species", "-o"]
+    fault(["fit", tmp_path / "none.csv", "-t", "y", "-o", tmp_path / "m.kw"], "There is no file", "none.csv")
+    fault(["fit", tmp_path, "-t", "y", "-o", tmp_path / "m.kw"], "is a folder, not a table")
+    fault([*fit, tmp_path], "it is a folder")
+    fault([*fit, tmp_path / "no" / "m.kw"], "there is no folder")
+    fault([*fit, "/dev/full"], "not a regular file")
+    fault([*fit, "-"], "cannot go to standard output")
+    fault([*fit, tmp_path / "m.kw", "--report", tmp_path], "it is a folder")
+    fault(["predict", files.model, files.test, "-o", tmp_path / "no" / "out.csv"], "there is no folder")
+    fault(["predict", tmp_path / "none.kw", files.test], "There is no file", "none.kw")
+    fault(["predict", files.model, files.test, "-o", "/dev/full"], "No space left on device")
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
+    fault([*fit, tmp_path / "m.kw"], "is read-only")
+    fault(["predict", files.model, files.test, "-o", tmp_path / "out.csv"], "is read-only")
+
+
+def test_a_full_disk_leaves_the_old_file(fault, files, tmp_path, monkeypatch):
+    (tmp_path / "out.csv").write_text("old")
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device", str(tmp_path / "out.csv"))
+
+    monkeypatch.setattr("os.replace", full)
+    fault(["predict", files.model, files.test, "-o", tmp_path / "out.csv"], "out.csv: No space left on device")
+    assert (tmp_path / "out.csv").read_text() == "old"
+    fault(["fit", files.train, "-t", "species", "--no-cv", "--json", "-o", tmp_path / "m.kw"], "No space left")
+
+
+def test_too_little_memory_is_a_sentence(fault, files, tmp_path, monkeypatch):
+    fit = ["fit", files.train, "--target", "species", "-o", tmp_path / "m.kw"]
+    monkeypatch.setattr(arrays, "free_memory", lambda: 100.0)
+    fault(fit, "needs about")
+
+    def none(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr(classify, "read_table", none)
+    fault(fit, "not enough memory")
+
+
+def test_files_that_are_no_models(fault, files, tmp_path):
+    fault(["predict", files.train, files.test], "train.csv")
+    fault(["evaluate", files.train, files.test], "train.csv")
+    fault(["predict", files.kernel, files.test], "holds a model of kernelwright learn-kernel")
+    fault(["apply-kernel", files.model, files.objects], "holds a model of kernelwright fit")
+    other = tmp_path / "other.kw"
+    kernelwright.save(kernelwright.EmbeddingClassifier(), other)
+    fault(["predict", other, files.test], "holds a EmbeddingClassifier")
+    half = tmp_path / "half.kw"
+    half.write_bytes(Path(files.model).read_bytes()[:2000])
+    fault(["predict", half, files.test], "half.kw")
+
+
+def test_tables_that_a_model_cannot_take(fault, files, tmp_path):
+    def changed(**columns):
+        path = tmp_path / "changed.csv"
+        files.frame[90:].astype(object).assign(**columns).to_csv(path, index=False)
+        return path
+
+    lacking = tmp_path / "lacking.csv"
+    files.frame[90:].drop(columns=["town", "petal_width"]).to_csv(lacking, index=False)
+    fault(["predict", files.model, lacking], "lacks the columns 'petal_width', 'town'")
+    words = ["1.5"] * 5 + ["abc"] + ["2"] * 54
+    fault(["predict", files.model, changed(petal_width=words)], "held numbers in training", "'abc' in line 7")
+    fault(["evaluate", files.model, changed(species="rose")], "a class 'rose' in line 2", "It knows: setosa")
+    fault(["evaluate", files.model, files.test, "--target", "specis"], "did you mean 'species'?")
+    fault(["predict", files.model, changed(prediction=1), "--keep-columns"], "a column 'prediction' itself")
+    fault(["predict", files.model, files.test, "--sets", "2"], "between 0 and 1")
+
+
+def test_similarities_that_do_not_fit(fault, files, table, tmp_path):
+    objects = table("id,x,y\na,1,2\nb,2,5\nc,3,1\nd,5,5\n", "objects.csv")
+
+    def learn(text, *words, features=objects):
+        fault(["learn-kernel", features, table(text, "s.csv"), "-o", tmp_path / "k.kw"], *words)
+
+    table("", "s.csv")
+    learn("1,2,3,4\n2,1,3,4\n", "is not square")
+    learn("1,2,3,4\n2,1,3,4\n3,9,1,4\n4,4,4,1\n", "is not symmetric: 'b' with 'c' is 3")
+    learn("id,a,b,c,z\na,1,2,3,4\nb,2,1,3,4\nc,3,3,1,4\nz,4,4,4,1\n", "similarities of 'z'", "These are: a, b, c, d")
+    learn("1,2,3\n" * 3, "not among the objects")
+    learn("1,1,1,1\n" * 4, "a constant says nothing")
+    learn("1,2,,\n2,1,,\n,,,\n,,,\n", "2 objects have known similarities")
+    twice = table("id,x\na,1\na,2\nc,3\nd,5\n", "twice.csv")
+    fault(
+        ["learn-kernel", twice, objects, "-o", tmp_path / "k.kw", "--id", "id"], "the object 'a' twice, again in line 3"
+    )
+    fault(["learn-kernel", objects, objects, "-o", tmp_path / "k.kw", "--id", "name"], "no column 'name'")
+    far = table("id,height,weight\na,1,x\n", "far.csv")
+    fault(["apply-kernel", files.kernel, far], "held numbers in training", "'x' in line 2")
+
+
+def test_the_command_line_itself(fault):
+    fault(["fit"], "Missing argument 'TABLE'", "See kernelwright fit --help.")
+    fault(["fit", "t.csv", "--colour", "red"], "No such option", "--colour")
+    fault(["fit", "t.csv", "-t", "y", "-o", "m.kw", "--folds", "1"], "--folds")
+    fault(["learn"], "No such command 'learn'")
+    fault(["reproduce", "table9"], "There is no experiment 'table9'. Known: table1, networks,")
+    fault(["reproduce", "table1", "--sets", "moon"], "Table 1 has no data set 'moon'.")
+    fault(["demo", "--output", "/dev/null/x"], "Cannot use /dev/null/x: Not a directory.")
+
+
+def test_a_fault_of_our_own_is_a_sentence_too(fault, files, monkeypatch):
+    def broken(*arguments):
+        raise KeyError("surprise")
+
+    monkeypatch.setattr(classify, "read_table", broken)
+    fault(["predict", files.model, files.test], "fault of kernelwright: KeyError: 'surprise'", status=70)
+
+
+def test_an_interrupt_is_one_line_and_status_130(fault, files, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(classify, "read_table", interrupted)
+    fault(["predict", files.model, files.test], "stopped", status=130)
+
+
+def test_a_reader_that_has_gone_is_no_reason_to_speak(files, monkeypatch, capsys):
+    def closed(*arguments):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(classify, "write_table", closed)
+    assert run(["predict", files.model, files.test]) == 1
+    assert capsys.readouterr().err == ""
+
+
+def test_text_that_the_terminal_lacks_is_replaced(files, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["kernelwright", "evaluate", "Köln.kw", files.test])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+
+
+# through the real entry point ----------------------------------------------------------------------------
+
+
+def python(*arguments, **options):
+    command = [sys.executable, "-m", "kernelwright", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def test_the_module_runs_and_refuses():
+    done = python("predict", "none.kw", "none.csv")
+    assert done.returncode == 2
+    assert done.stderr == "kernelwright: There is no file none.kw.\n"
+
+
+def test_standard_input_and_a_reader_that_stops_early(files):
+    code = f"{sys.executable} -m kernelwright predict {files.model} - < {files.test} | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[0].startswith("id,prediction,")
+    assert "Traceback" not in done.stderr
+
+
+def test_standard_output_that_is_full(files):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "kernelwright", "predict", files.model, files.test]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == "kernelwright: No space left on device.\n"

@@ -1,0 +1,164 @@
+"""The report in a real browser. Needs Chromium or Chrome on the path; without one these tests are skipped."""
+
+import io
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from kernelwright.reports import model_report
+from tests.reports.models import SCRIPT, kernel_model, nasty_model
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # which a container or root cannot have
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--virtual-time-budget=3000",
+    "--enable-logging=stderr",
+)
+DARK = "--blink-settings=preferredColorScheme=0"
+# Sent to the page around it: what a reader would see. It needs a copy of the page that lets scripts run.
+MEASURE = """<script>
+addEventListener("load", () => {
+  const box = e => { const r = e.getBoundingClientRect(); return [r.left, r.top + scrollY, r.width, r.height]; };
+  const shown = e => [getComputedStyle(e).color, getComputedStyle(document.body).backgroundColor];
+  parent.postMessage(JSON.stringify({
+    width: innerWidth, needed: document.documentElement.scrollWidth,
+    height: document.documentElement.scrollHeight,
+    images: [...document.images].filter(i => i.offsetWidth > 0)
+      .map(i => ({natural: i.naturalWidth, dark: i.className === "night", box: box(i)})),
+    colours: ["h1", "p", ".quiet", "a", "td", "thead th", "figcaption", "dt"]
+      .map(s => shown(document.querySelector(s))),
+    tables: [...document.querySelectorAll(".scroll")].map(d => getComputedStyle(d).overflowX),
+  }), "*");
+});
+</script>"""
+FRAME = """<!doctype html><html lang="en"><head><title>frame</title></head><body style="margin:0">
+<iframe src="{source}" style="border:0;width:{width}px;height:{height}px"></iframe>
+<script>addEventListener("message", e => {{ document.body.dataset.found = e.data; }})</script></body></html>"""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome to open the report in"),
+]
+
+
+class Window:
+    """Opens pages of a folder, one browser at a time."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def run(self, name, *flags):
+        """What the browser wrote to standard output, and the lines of the page's console."""
+        address = (self.folder / name).as_uri()
+        profile = f"--user-data-dir={self.folder / 'profile'}"
+        done = subprocess.run([BROWSER, *FLAGS, profile, *flags, address], capture_output=True, timeout=120, check=True)
+        errors = done.stderr.decode(errors="replace")
+        return done.stdout.decode(), [line for line in errors.splitlines() if "CONSOLE" in line]
+
+    def framed(self, name, width, height=4000):
+        """A page as wide as asked: a window of the browser is never narrower than 500 pixels, a frame can be."""
+        (self.folder / "frame.html").write_text(FRAME.format(source=name, width=width, height=height))
+        return "frame.html"
+
+    def measure(self, name, width, *flags):
+        """The layout of a page at a width."""
+        dom, _ = self.run(
+            self.framed(f"open-{name}", width), f"--window-size={max(width, 500)},900", *flags, "--dump-dom"
+        )
+        found = re.search(r'data-found="([^"]*)"', dom)
+        assert found, "the page did not say anything"
+        return json.loads(found[1].replace("&quot;", '"').replace("&amp;", "&"))
+
+    def picture(self, name, width, height, *flags):
+        """Pixels of a page at a width, as (height, width, 3)."""
+        target = self.folder / "shot.png"
+        target.unlink(missing_ok=True)
+        self.run(self.framed(name, width, height), f"--window-size={width},{height}", *flags, f"--screenshot={target}")
+        return imread(io.BytesIO(target.read_bytes()))[..., :3]
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    for name, model in (("classifier.html", nasty_model()), ("kernel.html", kernel_model())):
+        page = model_report(model)
+        (folder / name).write_text(page, encoding="utf-8")
+        policy = re.search(r"<meta http-equiv=[^>]*>", page)[0]
+        (folder / f"open-{name}").write_text(page.replace(policy, "").replace("</body>", f"{MEASURE}</body>"), "utf-8")
+    return Window(folder)
+
+
+pages = pytest.mark.parametrize("name", ["classifier.html", "kernel.html"])
+
+
+def luminance(colour):
+    c = np.array([int(part) for part in re.findall(r"\d+", colour)[:3]]) / 255.0
+    linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_the_console_is_heard(window):
+    # Without this the next test would also pass if the browser said nothing at all.
+    (window.folder / "bad.html").write_text("<script>console.error('spoken')</script><img src='missing.png'>")
+    _, console = window.run("bad.html", "--dump-dom")
+    assert any("spoken" in line for line in console)
+
+
+@pages
+def test_a_page_opens_without_a_complaint_and_runs_nothing(window, name):
+    dom, console = window.run(name, "--dump-dom")
+    assert console == []
+    assert "<script" not in dom
+    assert "onerror=" not in re.sub(r'alt="[^"]*"|aria-label="[^"]*"|>[^<]*<', "", dom)
+    assert SCRIPT.replace("<", "&lt;").replace(">", "&gt;") in dom
+
+
+@pages
+@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("flags", [(), (DARK,)], ids=["light", "dark"])
+def test_pictures_are_there_and_nothing_sticks_out(window, name, width, flags):
+    found = window.measure(name, width, *flags)
+    assert found["width"] == width
+    assert found["needed"] <= width  # no sideways scrolling of the page; tables scroll in their own boxes
+    assert set(found["tables"]) == {"auto"}
+    assert len(found["images"]) == (8 if name == "classifier.html" else 3)
+    for image in found["images"]:
+        assert image["natural"] > 300
+        assert image["dark"] == bool(flags)
+        left, _, wide, high = image["box"]
+        assert left >= 0
+        assert left + wide <= width
+        assert wide > 300
+        assert high > 80
+    for ink, paper in found["colours"]:
+        low, high = sorted([luminance(ink), luminance(paper)])
+        assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+@pages
+@pytest.mark.parametrize("width", [390, 1200])
+def test_pages_are_light_or_dark_with_pictures_to_match(window, name, width):
+    found = window.measure(name, width)
+    height = int(found["height"]) + 50
+    shots = {mode: window.picture(name, width, height, *flags) for mode, flags in (("day", ()), ("night", (DARK,)))}
+    corners = {mode: shot[5, 5].mean() for mode, shot in shots.items()}
+    assert corners["day"] > 0.95
+    assert corners["night"] < 0.15
+    for shot in shots.values():
+        for image in found["images"]:
+            left, top, wide, high = map(int, image["box"])
+            inside = shot[top : top + high, left : left + wide]
+            assert len(np.unique((inside * 255).astype(int) @ [65536, 256, 1])) > 20
+            # Most of the ink must stand out from the page behind it.
+            assert np.abs(inside - shot[5, 5]).max() > 0.5
