@@ -16,7 +16,6 @@ from kernelwright.evaluation import (
     cross_validate,
     hardest_rows,
     prediction_sets,
-    reliability,
     score,
     stratified_folds,
 )
@@ -87,14 +86,6 @@ def test_the_hardest_rows_come_first_with_their_numbers():
     found = hardest_rows(p, np.array([0, 0, 1]), rows=np.array([12, 15, 19]), classes=("no", "yes"), count=2)
     assert [(row.row, row.actual, row.predicted) for row in found] == [(15, "no", "yes"), (19, "yes", "no")]
     assert found[0].loss == pytest.approx(-math.log(0.2))
-
-
-def test_reliability_adds_up_to_the_calibration_error(said):
-    p, y = said
-    bins = reliability(p, y)
-    assert sum(each.count for each in bins) == len(y)
-    error = sum(each.count * abs(each.confidence - each.accuracy) for each in bins) / len(y)
-    assert error == pytest.approx(expected_calibration_error(p, y))
 
 
 def test_folds_are_fewer_where_a_class_is_small_and_hold_all_classes():

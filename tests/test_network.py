@@ -171,9 +171,7 @@ def test_linear_and_kernel_heads_have_one_solution():
             network.module.weight.copy_(torch.arange(12).reshape(3, 4) / 6 - 1)
             network.module.bias.zero_()
         solved = head.solve(network, data, torch.arange(30), choose_ridge=False)
-        new, _ = head.apply_solution(
-            network.features(data.points), solved.coefficients, solved.points, solved.support
-        )
+        new, _ = head.apply_solution(network.features(data.points), solved.coefficients, solved.points, solved.support)
         outputs.append((new, solved.left_out, solved.squared_norm, solved.largest))
     for linear, kernel in zip(*outputs, strict=True):
         np.testing.assert_allclose(linear, kernel.detach() if torch.is_tensor(kernel) else kernel, rtol=1e-8, atol=1e-9)

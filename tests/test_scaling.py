@@ -133,3 +133,18 @@ def test_no_scaler():
 def test_an_unknown_scaler_is_refused():
     with pytest.raises((ValueError, KeyError), match="robust"):
         make_scaler("robust")
+
+
+def test_views_can_be_turned_back_into_rows():
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.normal(size=50), np.full(50, 7.0), random.exponential(size=50) * 1e6])
+    views = TableViews().fit(X)
+    np.testing.assert_allclose(views.inverse_transform(views.transform(X)), X, rtol=1e-6)
+
+
+def test_beyond_counts_standard_deviations_outside_the_range():
+    X = np.array([[0.0, 5.0], [1.0, 6.0], [2.0, 7.0]])
+    views = TableViews().fit(X)
+    deviation = X[:, 0].std()
+    expected = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 2.0]]) / deviation
+    np.testing.assert_allclose(views.beyond([[1.0, 5.0], [5.0, 6.5], [0.0, 3.0]]), expected)

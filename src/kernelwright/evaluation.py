@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.calibration import expected_calibration_error
+from kernelwright.calibration import Reliability, expected_calibration_error, reliability
 
 __all__ = [
     "Evaluation",
     "HardRow",
-    "ReliabilityBin",
     "Rival",
     "Score",
     "Scores",
@@ -29,7 +28,6 @@ __all__ = [
     "cross_validate",
     "hardest_rows",
     "prediction_sets",
-    "reliability",
     "score",
     "stratified_folds",
 ]
@@ -91,15 +89,6 @@ class HardRow:
     loss: float
 
 
-@dataclass(frozen=True)
-class ReliabilityBin:
-    """Rows of similar confidence: how sure the model was, how often it was right, how many they are."""
-
-    confidence: float
-    accuracy: float
-    count: int
-
-
 def score(probabilities: np.ndarray, labels: np.ndarray) -> Scores:
     """Accuracy, log loss, Brier score and expected calibration error (10 bins), each with its interval.
 
@@ -137,17 +126,6 @@ def confusion_matrix(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarra
     """How many rows of each class (row of the matrix) were given which class (column)."""
     m = probabilities.shape[1]
     return np.bincount(m * labels + probabilities.argmax(1), minlength=m * m).reshape(m, m)
-
-
-def reliability(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> list[ReliabilityBin]:
-    """Confidence in the named class against how often it was right, in bins of equal width; empty ones are left out."""
-    confidence, correct = probabilities.max(1), probabilities.argmax(1) == labels
-    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
-    found = []
-    for number in np.unique(bins):
-        inside = bins == number
-        found.append(ReliabilityBin(float(confidence[inside].mean()), float(correct[inside].mean()), int(inside.sum())))
-    return found
 
 
 def hardest_rows(
@@ -224,7 +202,7 @@ class Evaluation:
         """Rows of each class (down) by the class they were given (across)."""
         return confusion_matrix(self.probabilities, self.labels)
 
-    def reliability(self, n_bins: int = 10) -> list[ReliabilityBin]:
+    def reliability(self, n_bins: int = 10) -> Reliability:
         """Confidence against accuracy."""
         return reliability(self.probabilities, self.labels, n_bins)
 

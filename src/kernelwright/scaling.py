@@ -57,6 +57,14 @@ class TableViews(TransformerMixin, BaseEstimator):
         q = (self._ranks(U) - self.rank_mean_) / self.rank_deviation_
         return np.hstack([z, q])
 
+    def inverse_transform(self, V: Any) -> np.ndarray:
+        """Rows with such views; a constant column has its value again."""
+        squashed = np.clip(np.asarray(V)[:, : len(self.columns_)], -2.999999, 2.999999)
+        unit = squashed / np.sqrt(1.0 - (squashed / 3.0) ** 2) * self.deviation_ + self.mean_
+        X = np.tile(self.low_, (len(unit), 1))
+        X[:, self.columns_] += 2.0 * unit * self.half_range_[self.columns_]
+        return X
+
     def beyond(self, X: Any) -> np.ndarray:
         """How far each value lies outside the range of the training values, in standard deviations of these."""
         U = self._unit(np.asarray(X, dtype=np.float64))

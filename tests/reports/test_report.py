@@ -230,7 +230,7 @@ def test_all_sections_of_a_kernel_are_there(kernel):
     page, parsed = kernel
     assert [h["id"] for h in parsed.all("h2")] == [
         "error-on-new-objects",
-        "the-learned-matrix",
+        "given-and-learned-matrix",
         "columns",
         "settings-and-versions",
     ]

@@ -346,13 +346,10 @@ def report(
 
 def report_maker(output: Path) -> Any:
     """The function that writes pages; what is wrong with the place for one is said before any work."""
-    from kernelwright import reports
+    from kernelwright.reports import model_report
 
     check_output(output)
-    maker = getattr(reports, "model_report", None)
-    if maker is None:
-        raise ValueError("This version of kernelwright cannot write reports about models.")
-    return maker
+    return model_report
 
 
 def check_model_output(path: Path) -> None:

@@ -56,7 +56,7 @@ class Decoder:
         self._makers: dict[str, Callable[[Entry], Any]] = {
             "array": self._array,
             "bytes": lambda entry: base64.b64decode(_field(entry, "text", str), validate=True),
-            "dtype": _dtype,
+            "dtype": lambda entry: np.dtype(object) if entry.get("dtype") == "O" else _dtype(entry),
             "foreign module": self._foreign_module,
             "generator": self._numpy_generator,
             "masked": self._masked_array,

@@ -123,6 +123,8 @@ class Encoder:
         plain = not isinstance(thing, np.ndarray) or type(thing) in PLAIN_ARRAYS
         if plain and isinstance(thing, np.ndarray) and dtype.kind == "O":
             return {"kind": "objects", "shape": list(thing.shape), "items": self._values(thing.ravel(), path)}
+        if isinstance(thing, np.dtype) and dtype.kind == "O":
+            return {"kind": "dtype", "dtype": "O"}  # a transformer's note that it saw strings
         if not plain or not ARRAY_TYPE.fullmatch(dtype.str):
             raise _refusal(path, thing, f"of dtype {dtype}", "plain arrays of numbers, truth values or strings can")
         if isinstance(thing, np.dtype):

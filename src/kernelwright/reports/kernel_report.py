@@ -15,7 +15,6 @@ from kernelwright.tables import KernelEvaluation, KernelModel
 
 __all__ = ["kernel_page"]
 
-MOST_POINTS = 400  # in the picture of the matrix
 NOT_MEASURED = (
     "How near the kernel comes to similarities of new objects was not measured: no objects were held out, or there "
     "were too few of them."
@@ -26,7 +25,7 @@ def kernel_page(model: KernelModel) -> Page:
     """All there is to say about a model."""
     sections = [
         ("Error on new objects", lambda: quality(model)),
-        ("The learned matrix", lambda: matrix(model)),
+        ("Given and learned matrix", lambda: matrix(model)),
         ("Columns", lambda: columns_section(model.columns)),
         ("Settings and versions", lambda: settings_section(_settings(model), model.versions)),
     ]
@@ -110,12 +109,12 @@ def quality(model: KernelModel) -> list[Block]:
 
 
 def matrix(model: KernelModel) -> list[Block]:
-    """The kernel between points that the model keeps, and its eigenvalues."""
-    points, words = kept_points(model.learner.kernel_)
-    some = np.unique(np.linspace(0, len(points) - 1, min(len(points), MOST_POINTS)).astype(int))
-    K = model.learner.predict(points[some])
+    """Given and learned matrix of some of the objects, and the eigenvalues of the learned one."""
+    K = model.learner.predict(model.points)
     spectrum = SpectrumDisplay.from_matrix(K)
-    drawn = KernelMatrixDisplay(K).plot(order=_order(K))
+    drawn = KernelMatrixDisplay(K, model.given).plot(order=_order(K))
+    unknown = int(np.isnan(model.given).sum())
+    gaps = f" Blank places of the given matrix are unknown ({percent(unknown / model.given.size)})." if unknown else ""
     signs = spectrum.signature
     said = (
         "It has no negative eigenvalues there: it is positive semidefinite, and any kernel method can use it."
@@ -125,14 +124,15 @@ def matrix(model: KernelModel) -> list[Block]:
         "methods may want a positive definite one."
     )
     return [
-        Paragraph(f"The kernel between {len(K)} {words}. {said}"),
+        Paragraph(f"The kernel between {count_of(len(K), 'known object')}. {said}"),
         Gallery(
             [
                 Picture.of(
                     drawn.figure_,
-                    "Values of the learned kernel; rows are ordered so that similar ones lie together.",
-                    f"Matrix of {len(K)} by {len(K)} kernel values, from {number(float(K.min()))} to "
-                    f"{number(float(K.max()))}.",
+                    "Similarities as they were given and as the kernel has them; rows are ordered so that similar ones "
+                    f"lie together.{gaps}",
+                    f"Two matrices of {len(K)} by {len(K)} similarities, given and learned; the learned ones run from "
+                    f"{number(float(K.min()))} to {number(float(K.max()))}.",
                 ),
                 Picture.of(
                     spectrum.figure_,
@@ -142,17 +142,6 @@ def matrix(model: KernelModel) -> list[Block]:
             ]
         ),
     ]
-
-
-def kept_points(kernel: Any) -> tuple[np.ndarray, str]:
-    """Points that a learned kernel keeps, and what they are: known objects where it was refined, else centres."""
-    if kernel.refinement is not None:
-        return kernel.refinement.points.numpy(), "known objects"
-    centres = getattr(kernel.basis, "centres", None)
-    if centres is None:
-        pairs = kernel.basis.pairs
-        return np.unique(np.concatenate([pairs.left.numpy(), pairs.right.numpy()]), axis=0), "known objects"
-    return centres.numpy(), "points that it is built on, which lie among the known objects"
 
 
 def _order(K: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from kernelwright.reports.parts import LeftOut
-from kernelwright.scaling import TableViews
 from kernelwright.tables import TabularModel
 
 __all__ = ["feature_names", "training_rows"]
@@ -40,10 +39,4 @@ def training_rows(classifier: Any) -> np.ndarray:
         raise LeftOut(f"The solver {classifier.solver_!r} keeps no training rows to draw a map around.")
     if scaler is None:
         return points
-    if not isinstance(scaler, TableViews):
-        return scaler.inverse_transform(points)
-    squashed = np.clip(points[:, : len(scaler.columns_)], -2.999999, 2.999999)  # z / sqrt(1 + (z/3)^2)
-    unit = squashed / np.sqrt(1.0 - (squashed / 3.0) ** 2) * scaler.deviation_ + scaler.mean_
-    rows = np.tile(scaler.low_, (len(points), 1))
-    rows[:, scaler.columns_] += 2.0 * unit * scaler.half_range_[scaler.columns_]
-    return rows
+    return scaler.inverse_transform(points)

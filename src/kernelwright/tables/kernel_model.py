@@ -22,6 +22,7 @@ __all__ = ["KernelEvaluation", "KernelModel", "held_out_error"]
 
 FEWEST = 8  # objects from which some can be held out
 PAIRS = 5000  # kept for pictures
+SHOWN = 400  # objects whose given similarities are kept for pictures
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ class KernelModel:
         The column that names the objects.
     objects : tuple of str
         Names of those it was learned from.
+    points, given : ndarray
+        Up to 400 of the objects as the kernel sees them, and the similarities that were given for these.
     evaluation : KernelEvaluation or None
     notes : tuple of str
     settings : dict
@@ -103,6 +106,8 @@ class KernelModel:
     learner: HyperKernelRidge
     columns: tuple[Column, ...]
     objects: tuple[str, ...]
+    points: np.ndarray
+    given: np.ndarray
     identifier: str | None = None
     evaluation: KernelEvaluation | None = None
     notes: tuple[str, ...] = ()
@@ -123,8 +128,11 @@ class KernelModel:
         """Learn from all objects; ``similarities`` has NaN where nothing is known."""
         frame, _ = prepare(columns, rows)
         encoder = Pipeline([("encode", make_encoder(columns)), ("scale", StandardScaler())]).fit(frame)
-        learner = HyperKernelRidge(random_state=seed).fit(encoder.transform(frame), similarities)
-        return cls(encoder, learner, tuple(columns), tuple(objects), versions=versions(), **rest)
+        X = encoder.transform(frame)
+        learner = HyperKernelRidge(random_state=seed).fit(X, similarities)
+        some = np.unique(np.linspace(0, len(X) - 1, min(len(X), SHOWN)).astype(int))
+        shown = X[some], similarities[np.ix_(some, some)]
+        return cls(encoder, learner, tuple(columns), tuple(objects), *shown, versions=versions(), **rest)
 
     @property
     def used(self) -> tuple[str, ...]:
