@@ -14,11 +14,13 @@ SLOT = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOT
 
 
 def read(name: str) -> list[dict[str, str]]:
+    """The rows of a result file."""
     with (RESULTS / f"{name}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def markdown(rows: list[dict[str, str]]) -> str:
+    """Rows as a table."""
     header = list(rows[0])
     lines = [header, ["---"] * len(header), *[list(row.values()) for row in rows]]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -39,6 +41,7 @@ def probabilities() -> str:
 
 
 def prediction_sets() -> str:
+    """One row for each data set and method."""
     table = [
         {
             "data": row["data"],
