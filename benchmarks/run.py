@@ -1,7 +1,8 @@
 """All benchmarks, or those that are named: ``python benchmarks/run.py [--quick] [NAME ...]``.
 
-The names are floor, head, default, fits, large, hyper and probabilities. Each prints a table and writes it as CSV into ``benchmarks/results``. Times are ratios measured side by side in one run
-wherever one thing is said to be faster than another.
+The names are floor, head, default, fits, large, hyper and probabilities. Each prints a table and writes it as CSV into
+``benchmarks/results``. Times are ratios measured side by side in one run wherever one thing is said to be faster than
+another.
 """
 
 import argparse
