@@ -29,6 +29,8 @@ from kernelwright.errors import CollapseWarning, NumericalRepairWarning
 __all__ = ["console", "note", "own_warnings", "print_json", "print_table", "progress", "say", "steps"]
 
 PIPED = 120  # columns where no terminal says how many
+ROOMY = 100  # columns, from which on cells stand apart
+WORD = 24  # letters of a name that is not broken
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -69,9 +71,13 @@ def print_table(
     """Rows with the same keys; columns of ``words`` stand at the left, the row whose first cell is ``bold`` is so."""
     if title:
         say(title)  # rich would break it at the table's width
-    table = Table(box=None, header_style="underline", padding=(0, 2, 0, 0))
+    gap = 2 if console().width >= ROOMY else 1
+    table = Table(box=None, header_style="underline", padding=(0, gap, 0, 0))
     for name in rows[0]:
-        table.add_column(Text(name), justify="left" if name in words else "right", overflow="fold")
+        worded = name in words
+        longest = max(len(str(row[name])) for row in rows)
+        room = min(longest, WORD) if worded else None  # on a narrow screen, headings of numbers are broken first
+        table.add_column(Text(name), justify="left" if worded else "right", overflow="fold", min_width=room)
     for row in rows:
         cells = [str(value) for value in row.values()]
         table.add_row(*map(Text, cells), style="bold" if bold and bold in cells else "")

@@ -135,7 +135,8 @@ class KernelEstimator(BaseEstimator):
 
     def _new_points(self, X: Any) -> Tensor:
         """New rows, checked, as the kernel sees them."""
-        return self._encode(self.kernel_, self._check_new(X))
+        X = self._check_new(X)
+        return self._encode(self.kernel_, X)
 
     def relevance(self) -> Relevance:
         """Features by falling relevance, from the learned length scales; prints as a table.
