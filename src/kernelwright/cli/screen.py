@@ -30,7 +30,7 @@ __all__ = ["console", "note", "own_warnings", "print_json", "print_table", "prog
 
 PIPED = 120  # columns where no terminal says how many
 ROOMY = 100  # columns, from which on cells stand apart
-WHOLE = 24  # letters of a cell that are not broken
+WHOLE = 24  # letters of names that are not broken
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -74,11 +74,9 @@ def print_table(
     gap = 2 if console().width >= ROOMY else 1
     table = Table(box=None, header_style="underline", padding=(0, gap, 0, 0))
     for name in rows[0]:
-        longest = max(len(str(row[name])) for row in rows)
-        side = "left" if name in words else "right"
-        table.add_column(
-            Text(name), justify=side, overflow="fold", min_width=min(longest, WHOLE)
-        )  # headings break first
+        worded, longest = name in words, max(len(str(row[name])) for row in rows)
+        whole = worded and longest <= WHOLE  # on a narrow screen, headings of numbers are broken first
+        table.add_column(Text(name), justify="left" if worded else "right", overflow="fold", no_wrap=whole)
     for row in rows:
         cells = [str(value) for value in row.values()]
         table.add_row(*map(Text, cells), style="bold" if bold and bold in cells else "")
