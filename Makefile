@@ -33,8 +33,9 @@ bench: .venv/.bench ## Compare with other classifiers (takes a while)
 docs: .venv/.docs ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reproduce: .venv/.ready ## Recompute a published table and compare it with the paper
-	@$(BIN)/kernelwright reproduce table1
+reproduce: .venv/.ready ## Recompute the papers' tables and figures (hours; a killed run goes on)
+	@$(BIN)/kernelwright reproduce all --output docs/reproduction
+	@$(BIN)/python docs/tables.py
 
 clean: ## Remove .venv, build output and caches
 	rm -rf .venv build dist site

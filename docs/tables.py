@@ -1,4 +1,4 @@
-"""Tables of the documentation, made from the CSV files of the benchmarks: ``python docs/tables.py``.
+"""Tables of the documentation, made from the CSV files of benchmarks and reproductions: ``python docs/tables.py``.
 
 What stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->`` in a page is replaced.
 """
@@ -62,7 +62,24 @@ def filled(text: str) -> str:
     return SLOT.sub(lambda slot: f"{slot[1]}\n{TABLES[slot[2]]()}\n{slot[3]}", text)
 
 
+def write_reproduction() -> None:
+    """The page of reproduced results, from their CSV files; pictures are drawn anew."""
+    from kernelwright.experiments.page import reproduction_page
+    from kernelwright.experiments.registry import EXPERIMENTS
+    from kernelwright.experiments.runner import read_results
+    from kernelwright.reports import write_whole
+
+    folder = ROOT / "docs" / "reproduction"
+    for experiment in EXPERIMENTS.values():
+        results = read_results(folder / f"{experiment.name}.csv")
+        for stem, picture in experiment.pictures(results).items() if results else ():
+            write_whole(folder / f"{stem}.png", picture.png)
+    page = reproduction_page(list(EXPERIMENTS.values()), folder, folder.name)
+    write_whole(ROOT / "docs" / "reproduction.md", page.encode())
+
+
 if __name__ == "__main__":
+    write_reproduction()
     for page in (ROOT / "docs").rglob("*.md"):
         before = page.read_text()
         if filled(before) != before:

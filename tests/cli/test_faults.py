@@ -166,8 +166,7 @@ def test_the_command_line_itself(fault):
     fault(["fit", "t.csv", "--colour", "red"], "No such option", "--colour")
     fault(["fit", "t.csv", "-t", "y", "-o", "m.kw", "--folds", "1"], "--folds")
     fault(["learn"], "No such command 'learn'")
-    fault(["reproduce", "table9"], "There is no experiment 'table9'. Known: table1, networks,")
-    fault(["reproduce", "table1", "--sets", "moon"], "Table 1 has no data set 'moon'.")
+    fault(["reproduce", "table9"], "There is no experiment 'table9'. Known: all, hsu-figure1,")
     fault(["demo", "--output", "/dev/null/x"], "Cannot use /dev/null/x: Not a directory.")
 
 

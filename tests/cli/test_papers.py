@@ -2,7 +2,8 @@ import pytest
 
 import kernelwright
 from kernelwright.cli import papers, run
-from kernelwright.experiments import demo, mnist_network, networks, table1
+from kernelwright.experiments import demo, registry
+from kernelwright.experiments.runner import Experiment, Task
 
 
 def test_version_and_help(capsys):
@@ -37,32 +38,45 @@ def test_datasets_are_listed(capsys):
     assert "covtype" in capsys.readouterr().out
 
 
+def toy(mean):
+    """An experiment whose one published number is 97.2."""
+    return Experiment(
+        "hsu-table1",
+        "A table",
+        lambda quick: [Task("wine", "GMCE", 0, accuracy, (mean,))],
+        published="hsu2018_table1.csv",
+        deviations=("Nothing differs.",),
+        quick="Only wine.",
+    )
+
+
+def accuracy(mean):
+    return {"accuracy": mean}
+
+
 @pytest.mark.parametrize(("mean", "status"), [(97.0, 0), (80.0, 1)])
-def test_reproduce_fails_when_a_number_is_missed(monkeypatch, mean, status, capsys):
-    cell = table1.Cell("wine", 97.2, 3.7, mean, 3.0, 1.0)
-    monkeypatch.setattr(table1, "run", lambda *arguments, **options: [cell])
-    assert run(["reproduce", "table1", "--sets", "wine"]) == status
-    assert "97.2 ± 3.7" in capsys.readouterr().out
+def test_reproduce_fails_when_a_number_is_missed(monkeypatch, tmp_path, mean, status, capsys):
+    monkeypatch.setitem(registry.EXPERIMENTS, "hsu-table1", toy(mean))
+    assert run(["reproduce", "table1", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == status
+    out = capsys.readouterr().out
+    assert "97.2 ± 3.7" in out
+    assert "Nothing differs." in out
+    assert "Quick: Only wine." in out
+    assert ("docs/reproduction.md" in out) == bool(status)
+    cells = (tmp_path / "hsu-table1-cells.csv").read_text().splitlines()
+    assert cells[1] == f"wine,GMCE,accuracy,97.2,3.7,3.7,{mean:g},0,1,{'no' if status else 'yes'}"
 
 
-@pytest.mark.parametrize(("default", "cen", "status"), [(98.0, 97.0, 0), (96.0, 97.0, 1), (98.0, 80.0, 1)])
-def test_reproduce_networks_wants_the_published_numbers_and_a_better_default(monkeypatch, default, cen, status, capsys):
-    rows = [networks.Row("wine", "CEN-1", cen, 2.0), networks.Row("wine", "default", default, 2.0)]
-    monkeypatch.setattr(networks, "run", lambda *arguments, **options: rows)
-    assert run(["reproduce", "networks", "--sets", "wine"]) == status
-    assert f"{cen} ± 2.0 (96.1 ± 5.0)" in capsys.readouterr().out
+def test_reproduce_writes_pictures(tmp_path, capsys):
+    assert run(["reproduce", "learning-rate", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 0
+    assert (tmp_path / "learning-rate.png").read_bytes().startswith(b"\x89PNG")
+    assert "m = 33" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("softmax", "status"), [([90.0, 97.0], 0), ([96.0, 97.0], 1)])
-def test_reproduce_mnist_network_draws_a_picture(monkeypatch, tmp_path, softmax, status, capsys):
-    curves = mnist_network.Curves([95.0, 98.0], softmax)
-    used = []
-    monkeypatch.setattr(mnist_network, "run", lambda protocol, **options: used.append(protocol) or curves)
-    assert run(["reproduce", "mnist-network", "--quick", "--output", str(tmp_path)]) == status
-    assert "98.00" in capsys.readouterr().out
-    assert (tmp_path / "mnist-network.png").read_bytes().startswith(b"\x89PNG")
-    run(["reproduce", "mnist-network", "--full", "--output", str(tmp_path)])
-    assert used == [mnist_network.QUICK, mnist_network.FULL]
+def test_reproduce_lists_what_there_is(capsys):
+    assert run(["reproduce"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in registry.EXPERIMENTS)
 
 
 @pytest.fixture

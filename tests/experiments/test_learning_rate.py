@@ -3,6 +3,7 @@
 import numpy as np
 
 from kernelwright.experiments import learning_rate
+from kernelwright.experiments.runner import Result
 from kernelwright.hyperkernels import Gaussian
 
 
@@ -19,13 +20,16 @@ def test_the_target_lies_in_the_hyper_rkhs():
 
 
 def test_error_falls_at_least_as_fast_as_the_theorem_says():
-    seen = []
-    rate = learning_rate.run((8, 16, 32), trials=4, progress=seen.append)
-    assert seen == [8, 16, 32]
+    results = [
+        Result(f"m = {m}", "hyper-KRR", number, "error", learning_rate.trial(m, number)["error"])
+        for m in (8, 16, 32)
+        for number in range(4)
+    ]
+    rate = learning_rate.rate_of(results)
+    assert rate.sizes == (8, 16, 32)
     assert rate.reached
     assert rate.exponent < -0.5
-    assert learning_rate.rows_of(rate)[0]["pairs"] == 36
-    assert learning_rate.picture(rate).png.startswith(b"\x89PNG")
+    assert learning_rate.pictures(results)["learning-rate"].png.startswith(b"\x89PNG")
 
 
 def test_a_flat_error_is_not_reached():

@@ -6,12 +6,15 @@ import importlib.util
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import kernelwright
 from kernelwright.cli.screen import print_table, progress, say
+
+if TYPE_CHECKING:
+    from kernelwright.experiments.runner import Experiment
 
 
 def demo(
@@ -67,122 +70,54 @@ def datasets() -> None:
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(help="What to recompute: table1, networks, mnist-network, mnist-pixels or learning-rate.")
-    ] = "table1",
-    sets: Annotated[str | None, typer.Option(help="Data sets, separated by commas (not for the two of MNIST).")] = None,
-    jobs: Annotated[int, typer.Option(help="Folds computed at the same time.")] = 2,
-    quick: Annotated[
-        bool, typer.Option("--quick/--full", help="mnist-network: minutes on two cores, or the published sizes.")
-    ] = True,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for pictures.")] = Path(
-        "kernelwright-reproduce"
-    ),
+        str, typer.Argument(help="What to recompute: 'all', or one of the names that 'list' shows.")
+    ] = "list",
+    quick: Annotated[bool, typer.Option("--quick", help="A small version, minutes on two cores.")] = False,
+    jobs: Annotated[int, typer.Option(help="Trials computed at the same time.")] = 2,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for results and pictures; what is there is not done again.")
+    ] = Path("kernelwright-reproduce"),
 ) -> None:
-    """Recompute published results and compare; exit status 1 if one is missed by more than its tolerance."""
-    if name == "table1":
-        reached = _table1((sets or "wine,ecoli").split(","), jobs)
-    elif name == "networks":
-        reached = _networks(None if sets is None else sets.split(","), jobs)
-    elif name == "mnist-network":
-        reached = _mnist_network(quick, output)
-    elif name == "mnist-pixels":
-        reached = _mnist_pixels(output)
-    elif name == "learning-rate":
-        reached = _learning_rate(output)
-    else:
-        known = "table1, networks, mnist-network, mnist-pixels, learning-rate"
-        raise ValueError(f"There is no experiment {name!r}. Known: {known}.")
-    if not reached:
+    """Recompute published tables and figures; exit status 1 if a number is missed by more than its tolerance."""
+    from kernelwright.experiments.registry import EXPERIMENTS, find
+
+    if name == "list":
+        print_table(
+            "", [{"name": each.name, "what": each.title} for each in EXPERIMENTS.values()], words=("name", "what")
+        )
+        return
+    missed = [each.name for each in find(name) if not _reproduce(each, quick, jobs, output)]
+    if missed:
+        say(f"Some published numbers are missed in {', '.join(missed)}; docs/reproduction.md explains the differences.")
         raise typer.Exit(1)
 
 
-def _table1(wanted: list[str], jobs: int) -> bool:
-    from kernelwright.experiments import table1
-
-    if unknown := [each for each in wanted if each not in table1.published()]:
-        raise ValueError(f"Table 1 has no data set {unknown[0]!r}. It has: {', '.join(table1.published())}.")
-    with progress() as bars:
-        bar = bars.add_task("ten folds of 1000 steps each", total=len(wanted))
-        cells = table1.run(wanted, n_jobs=jobs, progress=lambda _: bars.advance(bar))
-    rows = [
-        {
-            "data": cell.data_set,
-            "published": f"{cell.published_mean:.1f} ± {cell.published_deviation:.1f}",
-            "ours": f"{cell.mean:.1f} ± {cell.deviation:.1f}",
-            "reached": "yes" if cell.reached else "no",
-        }
-        for cell in cells
-    ]
-    print_table("Table 1 of Hsu, Nock and Ramos (2018), GMCE: test accuracy in %", rows)
-    return all(cell.reached for cell in cells)
-
-
-def _networks(wanted: list[str] | None, jobs: int) -> bool:
-    from kernelwright.experiments import networks
-
-    wanted = list(networks.SETS) if wanted is None else wanted
-    with progress() as bars:
-        bar = bars.add_task("ten folds of three networks each", total=len(wanted))
-        results = networks.run(wanted, n_jobs=jobs, progress=lambda _: bars.advance(bar))
-    print_table("Embedding networks, ten folds: test accuracy in %", networks.rows_of(results))
-    means = networks.means(results)
-    say(", ".join(f"{method} {mean:.2f}" for method, mean in means.items()))
-    missed = [cell for cell in networks.cells(results) if not cell.reached]
-    return not missed and means["default"] > max(mean for method, mean in means.items() if method != "default")
-
-
-def _mnist_network(quick: bool, output: Path) -> bool:
-    from kernelwright.experiments import mnist_network
+def _reproduce(experiment: Experiment, quick: bool, jobs: int, output: Path) -> bool:
+    """Run, print the cells, write them and the pictures; whether all published numbers are reached."""
+    from kernelwright.experiments.page import cell_rows, verdicts
+    from kernelwright.experiments.runner import cells_of, read_published, run, write_cells
     from kernelwright.reports import write_whole
 
-    output.mkdir(parents=True, exist_ok=True)
-    protocol = mnist_network.QUICK if quick else mnist_network.FULL
     with progress() as bars:
-        bar = bars.add_task("training", total=2 * protocol.epochs)
+        bar = bars.add_task(experiment.name, total=None)
 
-        def tell(name: str, accuracy: float) -> None:
-            bars.update(bar, advance=1, description=f"{name}: {accuracy:.2f} %")
+        def tell(done: int, total: int, what: str) -> None:
+            bars.update(bar, completed=done, total=total, description=f"{experiment.name} {what}")
 
-        curves = mnist_network.run(protocol, progress=tell)
-    print_table("MNIST, test accuracy, %", mnist_network.rows_of(curves))
-    path = output / "mnist-network.png"
-    write_whole(path, mnist_network.picture(curves).png)
-    verdict = "ahead after every epoch" if curves.ahead else "not ahead after every epoch"
-    say(f"The embedding is {verdict}. Picture: {path}")
-    return curves.ahead
-
-
-def _mnist_pixels(output: Path) -> bool:
-    from kernelwright.experiments import mnist_pixels
-    from kernelwright.reports import write_whole
-
-    output.mkdir(parents=True, exist_ok=True)
-    with progress() as bars:
-        bar = bars.add_task("learning", total=len(mnist_pixels.GOALS))
-        outcomes = mnist_pixels.run(progress=lambda _: bars.advance(bar))
-    print_table("MNIST from pixels: test accuracy of a learned Gaussian kernel", mnist_pixels.rows_of(outcomes))
-    path = output / "mnist-pixels.png"
-    write_whole(path, mnist_pixels.picture(outcomes[-1]).png)
-    say(f"Picture of the learned length scales: {path}")
-    return all(outcome.reached for outcome in outcomes)
-
-
-def _learning_rate(output: Path) -> bool:
-    from kernelwright.experiments import learning_rate
-    from kernelwright.reports import write_whole
-
-    output.mkdir(parents=True, exist_ok=True)
-    with progress() as bars:
-        bar = bars.add_task("learning kernels", total=len(learning_rate.SIZES))
-        rate = learning_rate.run(progress=lambda _: bars.advance(bar))
-    print_table("A kernel of the hyper-RKHS, learned: error on new points", learning_rate.rows_of(rate))
-    path = output / "learning-rate.png"
-    write_whole(path, learning_rate.picture(rate).png)
-    say(
-        f"The error falls like m^{rate.exponent:.2f}; theorem 8 lets expect m^{learning_rate.EXPECTED} or faster. "
-        f"Picture: {path}"
-    )
-    return rate.reached
+        results = run(experiment, output, quick=quick, jobs=jobs, progress=tell)
+    cells = cells_of(results, read_published(experiment.published))
+    rows = cell_rows(cells, everything=len(cells) <= 60)
+    say(experiment.title)
+    if rows:
+        print_table("", rows, words=("row", "column", "measure"))
+    for sentence in (*experiment.deviations, *((f"Quick: {experiment.quick}",) if quick and experiment.quick else ())):
+        say(f"  {sentence}")
+    write_cells(output / f"{experiment.name}-cells.csv", cells)
+    for stem, picture in experiment.pictures(results).items():
+        write_whole(output / f"{stem}.png", picture.png)
+    good, judged = verdicts(cells)
+    say(f"{good} of {judged} published numbers reached. Results and pictures: {output}\n" if judged else f"{output}\n")
+    return good == judged
 
 
 def bench(

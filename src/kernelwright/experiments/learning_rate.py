@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from kernelwright.estimators import HyperKernelRidge
+from kernelwright.experiments.runner import Experiment, Result, Task
 from kernelwright.hyperkernels import Gaussian
 from kernelwright.reports import Picture
 
-__all__ = ["EXPECTED", "Rate", "picture", "rows_of", "run"]
+__all__ = ["EXPECTED", "EXPERIMENT", "Rate", "pictures", "rate_of", "target", "trial"]
 
 EXPECTED = -0.5
 SIZES = (10, 15, 22, 33, 50, 75)
@@ -58,42 +58,37 @@ def target(seed: int = 0, n_terms: int = 8) -> Callable[[np.ndarray, np.ndarray]
     return kernel
 
 
-def run(
-    sizes: Sequence[int] = SIZES,
-    *,
-    trials: int = 5,
-    noise: float = 0.3,
-    alpha: float = 1.0,
-    progress: Callable[[int], Any] = lambda m: None,
-) -> Rate:
+def trial(m: int, number: int, *, noise: float = 0.3, alpha: float = 1.0) -> dict[str, float]:
     """Learn from noisy values at all pairs of m points, exactly, with ``lambda = m^-alpha`` and projection."""
-    kernel, errors = target(), np.zeros((len(sizes), trials))
-    for row, m in enumerate(sizes):
-        for trial in range(trials):
-            random = np.random.default_rng(1000 * trial + m)
-            X, new = random.uniform(-1, 1, (m, 2)), random.uniform(-1, 1, (200, 2))
-            disturbance = np.triu(random.normal(scale=noise, size=(m, m)))
-            observed = kernel(X, X) + disturbance + np.triu(disturbance, 1).T
-            model = HyperKernelRidge(
-                Gaussian(sigma=SIGMA, sigma_h=SIGMA), ridge=f"m^-{alpha}", bias=False, bound="auto", solver="exact"
-            ).fit(X, observed)
-            errors[row, trial] = np.sqrt(np.mean((model.predict(new) - kernel(new, new)) ** 2))
-        progress(m)
-    return Rate(tuple(sizes), errors)
+    kernel, random = target(), np.random.default_rng(1000 * number + m)
+    X, new = random.uniform(-1, 1, (m, 2)), random.uniform(-1, 1, (200, 2))
+    disturbance = np.triu(random.normal(scale=noise, size=(m, m)))
+    observed = kernel(X, X) + disturbance + np.triu(disturbance, 1).T
+    model = HyperKernelRidge(
+        Gaussian(sigma=SIGMA, sigma_h=SIGMA), ridge=f"m^-{alpha}", bias=False, bound="auto", solver="exact"
+    ).fit(X, observed)
+    return {"error": float(np.sqrt(np.mean((model.predict(new) - kernel(new, new)) ** 2)))}
 
 
-def rows_of(rate: Rate) -> list[dict[str, Any]]:
-    """A table: a row for each number of points."""
-    return [
-        {"points": m, "pairs": m * (m + 1) // 2, "error": f"{row.mean():.4f}", "deviation": f"{row.std():.4f}"}
-        for m, row in zip(rate.sizes, rate.errors, strict=True)
-    ]
+def tasks(quick: bool) -> list[Task]:
+    """Five trials of each number of points."""
+    sizes, trials = (SIZES[:4], 2) if quick else (SIZES, 5)
+    return [Task(f"m = {m}", "hyper-KRR", number, trial, (m, number)) for m in sizes for number in range(trials)]
 
 
-def picture(rate: Rate) -> Picture:
+def rate_of(results: Sequence[Result]) -> Rate:
+    """The errors of a run, by size."""
+    errors: dict[int, list[float]] = {}
+    for r in results:
+        errors.setdefault(int(r.row.split()[-1]), []).append(r.value)
+    return Rate(tuple(sorted(errors)), np.array([errors[m] for m in sorted(errors)]))
+
+
+def pictures(results: Sequence[Result]) -> dict[str, Picture]:
     """Errors and the power laws, on logarithmic axes."""
     from matplotlib.figure import Figure
 
+    rate = rate_of(results)
     figure = Figure(figsize=(5.5, 4), layout="constrained")
     ax = figure.subplots()
     m, mean = np.array(rate.sizes), rate.errors.mean(1)
@@ -105,8 +100,17 @@ def picture(rate: Rate) -> Picture:
         xscale="log", yscale="log", xlabel="points m", ylabel="error in L2", title="A kernel of the hyper-RKHS, learned"
     )
     ax.legend()
-    return Picture.of(
-        figure,
-        "Error on new points against the number of points, with the power law through it and that of theorem 8.",
-        f"A falling line of exponent {rate.exponent:.2f} below a dashed one of exponent {EXPECTED}.",
-    )
+    caption = "Error on new points against the number of points, with the power law through it and that of theorem 8."
+    words = f"A falling line of exponent {rate.exponent:.2f} below a dashed one of exponent {EXPECTED}."
+    return {"learning-rate": Picture.of(figure, caption, words)}
+
+
+EXPERIMENT = Experiment(
+    name="learning-rate",
+    title="Theorem 8 of Liu and others (2021): the error of a learned kernel against the number of points",
+    tasks=tasks,
+    protocol="A kernel of the hyper-RKHS with noise on its values, learned from all pairs of m points, lambda = 1/m.",
+    deviations=("The paper has a theorem (m^-1/2 or faster) and no experiment.",),
+    quick="Four sizes, two trials.",
+    pictures=pictures,
+)

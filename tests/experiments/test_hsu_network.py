@@ -6,7 +6,7 @@ import torch
 
 from kernelwright import datasets
 from kernelwright.embedding import TrainingSet
-from kernelwright.experiments import mnist_network
+from kernelwright.experiments import hsu_network
 from kernelwright.network import Bound
 
 
@@ -22,28 +22,28 @@ def digits_at_random(monkeypatch):
 
 
 def test_both_heads_learn_and_a_run_can_be_repeated(digits_at_random):
-    small = replace(mnist_network.QUICK, n_train=200, n_test=100, channels=(2, 4), n_features=16, epochs=4)
+    small = replace(hsu_network.QUICK, n_train=200, n_test=100, channels=(2, 4), n_features=16, epochs=4)
     small = replace(small, batch_size=50, learning_rate=0.01)
     told = []
     before = torch.get_rng_state()
-    curves = mnist_network.run(small, progress=lambda name, accuracy: told.append((name, accuracy)))
+    curves = hsu_network.run(small, progress=lambda name, accuracy: told.append((name, accuracy)))
     assert torch.equal(torch.get_rng_state(), before)
     assert [name for name, _ in told] == ["embedding"] * 4 + ["softmax"] * 4
     assert [accuracy for _, accuracy in told] == curves.embedding + curves.softmax
     assert min(curves.embedding[-1], curves.softmax[-1]) > 70
-    assert mnist_network.run(small) == curves
+    assert hsu_network.run(small) == curves
 
 
 def test_full_protocol_is_the_published_one():
-    full = mnist_network.FULL
+    full = hsu_network.FULL
     assert (full.n_train, full.batch_size, full.epochs, full.learning_rate) == (60000, 6000, 800, 0.01)
-    net = mnist_network.cnn(full.channels, full.n_features, full.deviation)
+    net = hsu_network.cnn(full.channels, full.n_features, full.deviation)
     assert (net[0].bias == full.deviation).all()
     assert net[7].weight.abs().max().item() <= 0.2
 
 
 def test_softmax_head_is_the_cross_entropy():
-    head = mnist_network.SoftmaxHead(4, 3)
+    head = hsu_network.SoftmaxHead(4, 3)
     Z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
     data = TrainingSet.of(Z.detach(), torch.eye(3, dtype=torch.float64)[[0, 1, 2, 0, 1, 2]])
     parts = head.backward(Z, data, Bound(0.0, 0.1))
@@ -53,5 +53,5 @@ def test_softmax_head_is_the_cross_entropy():
 
 
 def test_ahead_means_after_every_epoch():
-    assert mnist_network.Curves([2.0, 3.0], [1.0, 2.0]).ahead
-    assert not mnist_network.Curves([2.0, 3.0], [2.0, 2.0]).ahead
+    assert hsu_network.Curves([2.0, 3.0], [1.0, 2.0]).ahead
+    assert not hsu_network.Curves([2.0, 3.0], [2.0, 2.0]).ahead
