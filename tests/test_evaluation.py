@@ -94,7 +94,6 @@ def test_folds_are_fewer_where_a_class_is_small_and_hold_all_classes():
     assert len(splits) == 3
     assert all(set(y[train]) == set(y[test]) == {0, 1} for train, test in splits)
     assert sorted(np.concatenate([test for _, test in splits])) == list(range(33))
-    assert len(stratified_folds(np.array([0] * 9 + [1]), 5)) == 2  # a class of one row
 
 
 def test_cross_validation_gives_each_row_the_model_that_has_not_seen_it():
@@ -149,3 +148,29 @@ def test_a_summary_is_plain(said):
     again = json.loads(json.dumps(found.summary()))
     assert again["rivals"]["same"]["gain"]["value"] == 0.0
     assert again["accuracy"]["value"] == found.scores.accuracy.value
+
+
+class Refuses:
+    def fit(self, X, y):
+        raise ValueError("no such numbers")
+
+
+def test_a_rival_that_fails_is_left_out():
+    X, y = load_iris(return_X_y=True)
+    found = cross_validate(
+        lambda: LogisticRegression(max_iter=500),
+        X,
+        y,
+        classes=("a", "b", "c"),
+        splits=stratified_folds(y, 2),
+        rivals={"refuses": Refuses, "majority class": lambda: DummyClassifier(strategy="prior")},
+    )
+    assert list(found.rivals) == ["majority class"]
+    with pytest.raises(ValueError, match="no such numbers"):
+        cross_validate(Refuses, X, y, classes=("a", "b", "c"), splits=stratified_folds(y, 2))
+
+
+def test_a_class_of_one_row_does_not_lower_the_number_of_folds():
+    assert len(stratified_folds(np.array([0] * 20 + [1] * 20 + [2]), 5)) == 5
+    with pytest.raises(ValueError, match="at least two rows"):
+        stratified_folds(np.array([0, 1]), 5)

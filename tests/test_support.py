@@ -104,3 +104,21 @@ def test_clip_stays_equation_6_far_from_data():
     X, y = make_moons(100, noise=0.2, random_state=0)
     model = EmbeddingClassifier(Gaussian(0.5), learn=None, probability="clip").fit(X, y)
     np.testing.assert_allclose(model.predict_proba([[50.0, 50.0]]), [[0.5, 0.5]])
+
+
+@pytest.mark.parametrize("learn", ["auto", "rademacher", "leave-one-out", "median"])
+@pytest.mark.parametrize("method", ["embedding", "clip"])
+def test_entropy_far_from_data_is_that_of_the_class_frequencies(learn, method):
+    X, y = load_wine(return_X_y=True)
+    model = EmbeddingClassifier(Gaussian("median"), scale="standard", learn=learn, max_iter=3).fit(X, y)
+    prior = np.bincount(y) / len(y)
+    expected = -(prior * np.log(prior)).sum()
+    assert model.entropy(X[:1] + 1e5, method)[0] == pytest.approx(expected, abs=0.01)
+
+
+def test_entropy_near_the_data_is_made_of_raw_outputs():
+    X, y = make_moons(200, noise=0.2, random_state=0)
+    model = EmbeddingClassifier(Gaussian(0.5), learn=None, ridge=0.01).fit(X[:100], y[:100])
+    f = model.raw_outputs(X[100:])
+    expected = -np.where(f > 0, f * np.log(np.maximum(f, 1e-300)), 0.0).sum(1)
+    np.testing.assert_allclose(model.entropy(X[100:]), expected, atol=1e-12)

@@ -265,7 +265,10 @@ def stratified_folds(labels: np.ndarray, folds: int = 5, *, seed: int = 0) -> li
     from sklearn.model_selection import StratifiedKFold
 
     counts = np.bincount(labels)
-    folds = max(2, min(folds, int(counts[counts > 0].min())))
+    if counts.max() < 2:
+        raise ValueError("Cross-validation needs a class with at least two rows. Got one row of each.")
+    smallest = counts[counts > 1].min()  # a class of one row cannot be in two folds anyway
+    folds = max(2, min(folds, int(smallest)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class of one row: it is tested without having been learned
         return list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels[:, None], labels))
@@ -294,7 +297,7 @@ def cross_validate(
     splits : list of (training places, test places)
         See :func:`stratified_folds`.
     rivals : dict of str to callable, optional
-        Makers of other classifiers.
+        Makers of other classifiers; one that fails on these rows (numbers near 1e300, say) is left out.
     progress : callable, optional
         Called with the name of a method ("" is the model itself) after each of its fits.
 
@@ -323,10 +326,17 @@ def cross_validate(
     for train, test in splits:
         tested[test] = True
         for name, make in makers.items():
+            if name not in found:
+                continue
             started = time.perf_counter()
-            model = make().fit(_take(frame, train), labels[train])
-            # A class that the fold's training rows lack has no column, and so no probability.
-            found[name][np.ix_(test, model.classes_)] = model.predict_proba(_take(frame, test))
+            try:
+                model = make().fit(_take(frame, train), labels[train])
+                # A class that the fold's training rows lack has no column, and so no probability.
+                found[name][np.ix_(test, model.classes_)] = model.predict_proba(_take(frame, test))
+            except ValueError:
+                if not name:
+                    raise
+                del found[name]  # that a rival cannot take such numbers is no reason to stop
             seconds[name] += time.perf_counter() - started
             progress(name)
     rows = np.flatnonzero(tested) + 1
@@ -339,7 +349,7 @@ def cross_validate(
         "learned without it",
         seconds=seconds[""],
     )
-    ours.rivals.update({name: ours.compare(found[name][tested], seconds[name]) for name in makers if name})
+    ours.rivals.update({name: ours.compare(found[name][tested], seconds[name]) for name in found if name})
     return ours
 
 

@@ -131,7 +131,11 @@ def rademacher_bound(loss: float, complexity: float, n: float, beta: float, *, p
     if prior:
         parts["4e/sqrt(n) x prior"] = 4 * math.e * prior / math.sqrt(n)
     parts["sample size"] = math.sqrt(8 / n * math.log(2 / beta))
-    conditions = f"{NEW_ROWS} As stated by Theorem 4 of [Hsu2018], for a kernel learned from the same rows."
+    conditions = (
+        f"{NEW_ROWS} As stated by Theorem 4 of [Hsu2018], for a kernel learned from the same rows; the theorem "
+        f"takes the "
+        "norm of the embedding as if it had been known before."
+    )
     return RiskBound("rademacher", parts, 1 - beta, conditions)
 
 

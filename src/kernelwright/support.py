@@ -22,6 +22,8 @@ SKETCH = 32  # random directions: enough for a leverage within a quarter, the sa
 class Support:
     """Kernel values with the training points, or features, of each row -> its relative support."""
 
+    n_rows: int  # training rows whose support made the level: it is only as exact as their quantile
+
     def __call__(self, values: Tensor) -> Tensor:
         """One number for each row."""
         raise NotImplementedError
@@ -32,11 +34,12 @@ class KernelSupport(Support):
     """By a kernel's value with the nearest training point."""
 
     level: float
+    n_rows: int = 1
 
     @classmethod
     def of(cls, nearest: Tensor, weights: Tensor) -> KernelSupport:
         """From each training point's value with its nearest other one."""
-        return cls(_level(nearest, weights))
+        return cls(_level(nearest, weights, UNUSUAL), len(nearest))
 
     def __call__(self, K: Tensor) -> Tensor:  # noqa: D102
         return self.relative(K.max(1).values)
@@ -57,6 +60,7 @@ class FeatureSupport(Support):
     sketch: Tensor  # R with |z R|^2 ~ z^T S^-1 z: few random directions in place of the whole factor
     inverse_leverage: float
     squared_norm: float
+    n_rows: int = 1
 
     @classmethod
     def of(cls, factor: Factor, Z: Tensor, weights: Tensor) -> FeatureSupport:
@@ -68,7 +72,9 @@ class FeatureSupport(Support):
         sketch = triangular_solve(factor, directions, transposed=True) / SKETCH**0.5
         unscaled = cls(sketch, 1.0, 1.0)
         inverse_leverage = unscaled._inverse_leverage(Z) - weights.clamp(max=1.0)  # left out: (1 - q) / q
-        return cls(sketch, _level(inverse_leverage, weights), _level(Z.square().sum(1), weights))
+        # Half a hundredth each: a row is unusual if it is by one of the two.
+        by_leverage, by_norm = (_level(v, weights, 0.5 * UNUSUAL) for v in (inverse_leverage, Z.square().sum(1)))
+        return cls(sketch, by_leverage, by_norm, len(Z))
 
     def _inverse_leverage(self, Z: Tensor) -> Tensor:
         return 1.0 / (Z @ self.sketch).square().sum(1).clamp(min=1e-300)
@@ -91,9 +97,9 @@ def nearest_other(K: Tensor, weights: Tensor) -> Tensor:
     return torch.where(weights >= 2.0, own, largest)
 
 
-def _level(support: Tensor, weights: Tensor) -> float:
-    """The support that a hundredth of the rows stay below."""
+def _level(support: Tensor, weights: Tensor, unusual: float) -> float:
+    """The support that this share of the rows stays below."""
     order = support.argsort()
     share = weights[order].cumsum(0) / weights.sum()
-    first = int(torch.searchsorted(share, torch.tensor(UNUSUAL, dtype=share.dtype)))
+    first = int(torch.searchsorted(share, torch.tensor(unusual, dtype=share.dtype)))
     return float(support[order[min(first, len(order) - 1)]])

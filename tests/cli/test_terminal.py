@@ -3,12 +3,12 @@
 import importlib.util
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-
-from kernelwright import reports
 
 if importlib.util.find_spec("pexpect") is None or sys.platform == "win32":
     pytest.skip("pexpect, which drives a terminal, is not installed", allow_module_level=True)
@@ -66,28 +66,69 @@ def test_a_session(command, files, tmp_path):
 
 
 def test_a_report(command, files, tmp_path):
-    if not hasattr(reports, "model_report"):
-        pytest.skip("there are no reports about models")
     for model in (files.model, files.kernel):
         _, status = command(f"report {model} -o {tmp_path}/report.html")
         assert status == 0
         assert "<html" in (tmp_path / "report.html").read_text()
 
 
+@pytest.fixture
+def odd(tmp_path, files):
+    """Tables that something is wrong with."""
+    rows = "".join(f"{k * k % 17},{'ab'[k % 2]}\n" for k in range(20))
+    contents = {
+        "empty": b"",
+        "one": ("x,y\n" + rows.replace("b", "a")).encode(),
+        "ragged": ("x,y\n" + rows + "1,a,3\n").encode(),
+        "latin": "x,y\n1,\xe9\n".encode("latin-1"),
+        "text": Path(files.test).read_bytes().replace(b",0.2,", b",abc,", 1),
+        "short": b"sepal_length\n1\n",
+        "half": Path(files.model).read_bytes()[:3000],
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    return SimpleNamespace(folder=tmp_path, **{name: tmp_path / name for name in contents})
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("fit nothing.csv --target y -o m.kw", "There is no file nothing.csv."),
+        ("fit {odd.empty} --target y -o m.kw", "is empty"),
         ("fit {files.train} --target specis -o m.kw", "did you mean 'species'?"),
+        ("fit {odd.one} --target y -o m.kw", "one value only"),
+        ("fit {odd.ragged} --target y -o m.kw", "3 values in line 22"),
+        ("fit {odd.latin} --target y -o m.kw", "not UTF-8"),
+        ("fit {files.train} --target species -o {odd.folder}", "it is a folder"),
         ("fit {files.train} --target species -o /nowhere/m.kw", "there is no folder /nowhere"),
+        ("predict {files.model} {odd.text}", "held numbers in training"),
+        ("predict {files.model} {odd.short}", "lacks the columns"),
+        ("predict {files.model} {files.test} -o /dev/full", "No space left on device"),
+        ("predict {odd.half} {files.test}", "half"),
         ("predict {files.train} {files.test}", "kernelwright: "),
         ("evaluate {files.model} {files.objects}", "has no target column 'species'"),
+        ("learn-kernel {files.objects} {files.train} -o k.kw", "kernelwright: "),
     ],
 )
-def test_faults_are_one_sentence(command, files, line, words):
-    shown, status = command(line.format(files=files))
+def test_faults_are_one_sentence(command, files, odd, line, words):
+    shown, status = command(line.format(files=files, odd=odd))
     assert status == 2
     assert words in " ".join(shown.split())
+
+
+def test_what_is_new_at_prediction_is_told(command, files, tmp_path):
+    new = files.frame[90:].assign(town="Rom", extra=1, petal_width=1e6)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    shown, status = command(f"predict {files.model} {tmp_path}/new.csv -o {tmp_path}/out.csv")
+    assert status == 0
+    for words in (
+        "'Rom'",
+        "are ignored: extra",
+        "outside the range of the training rows: ",
+        "petal_width (60)",
+        "Drift:",
+    ):
+        assert words in " ".join(shown.split())
 
 
 def test_an_interrupt_stops_at_once_and_leaves_nothing(tmp_path):

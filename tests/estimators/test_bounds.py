@@ -160,3 +160,11 @@ def test_features_and_networks_have_bounds_too():
     assert 0 < network.risk_bound("holdout", X[1::2], y[1::2], loss="error").total <= 1
     assert not network.risk_bound().guaranteed  # an unbounded network
     assert network.risk_bound("leave-one-out").total > 0
+
+
+def test_a_warm_start_makes_no_kernel_fixed():
+    X, y = draw(100, 0)
+    model = EmbeddingClassifier(Gaussian(1.0), learn="leave-one-out", warm_start=True, max_iter=3).fit(X, y)
+    model.set_params(learn=None).fit(X, y)
+    with pytest.raises(ValueError, match="kernel_share"):
+        model.risk_bound("rademacher-fixed-kernel")

@@ -249,3 +249,11 @@ def test_real_data_are_covered(data_folder, method):
     coverages, errors = np.array([on_real_data(name, method) for name in REAL]).T
     assert abs(coverages.mean() - 0.9) <= 2 * np.sqrt((errors**2).sum()) / len(REAL)
     assert (np.abs(coverages - 0.9) <= 4 * errors).all()
+
+
+def test_a_label_never_seen_belongs_to_no_class():
+    X, y = blobs(200)
+    model = EmbeddingClassifier(Gaussian(0.8), **GIVEN).fit(X[y < 2], y[y < 2])
+    known = PredictionSets(model, 0.9, method="prefit", class_conditional=True).fit(X[y < 2], y[y < 2])
+    with_others = PredictionSets(model, 0.9, method="prefit", class_conditional=True).fit(X, y)
+    np.testing.assert_array_equal(known.predict_set(X), with_others.predict_set(X))

@@ -118,3 +118,10 @@ def test_text_where_dates_were_is_named():
     columns = describe_columns(text_table(d=["2020-01-01", "2021-01-01"] * 6))
     with pytest.raises(ValueError, match=r"held dates \(YYYY-MM-DD\) in training, but t.csv has 'soon' in line 2"):
         prepare(columns, text_table(d=["soon"]))
+
+
+def test_a_date_may_be_far_in_the_future():
+    frame = pd.DataFrame({"valid_to": ["2020-01-31", "9999-12-31", "1970-01-02T12:00:00+00:00"] * 5})
+    columns = describe_columns(as_table(frame))
+    assert columns[0].kind == "date"
+    assert prepare(columns, frame)[0]["valid_to"].tolist()[:3] == [18292.0, 2932896.0, 1.5]

@@ -193,3 +193,9 @@ def test_a_place_that_cannot_be_written_to_is_named_before(tmp_path, monkeypatch
     monkeypatch.setattr("os.access", lambda *arguments: False)
     with pytest.raises(ValueError, match="is read-only"):
         check_output(tmp_path / "file.csv")
+
+
+def test_a_quoted_name_may_hold_another_delimiter(tmp_path):
+    path = tmp_path / "q.csv"
+    path.write_text('id,"income; net; monthly; eur",y\n' + "".join(f"{k},{k % 7},{'ab'[k % 2]}\n" for k in range(9)))
+    assert list(read_table(path).names) == ["id", "income; net; monthly; eur", "y"]

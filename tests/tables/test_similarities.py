@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 
 from kernelwright.tables import KernelModel, as_table, describe_columns, held_out_error, read_similarities
-from kernelwright.tables.drift import find_drift
 
 NAMES = ["a", "b", "c", "d"]
 S = np.array([[1.0, 0.5, 0.2, 0.1], [0.5, 1.0, np.nan, 0.3], [0.2, np.nan, 1.0, 0.4], [0.1, 0.3, 0.4, 1.0]])
@@ -136,17 +135,3 @@ def test_a_kernel_model_gives_a_matrix_of_two_tables(objects):
     K = model.predict(frame[:4], frame[4:7])
     assert K.shape == (4, 3)
     assert pytest.approx(similarities[:4, 4:7], abs=0.2) == K
-
-
-def test_drift_is_told_from_chance(rng):
-    rows = np.arange(2, 202)
-    usual = np.where(np.arange(200) < 2, 0.5, 2.0)
-    assert not find_drift(usual, [], rows=rows).found
-    far = np.where(np.arange(200) < 20, 0.5 - 0.01 * np.arange(200), 2.0)
-    drift = find_drift(far, [], rows=rows, row_word="line")
-    assert drift.found
-    assert (drift.below, drift.worst[0][0]) == (20, 21)
-    assert "20 of 200 rows (10.0 %)" in drift.sentences()[0]
-    assert find_drift(None, [], rows=rows).sentences() == [
-        "This model cannot tell whether rows lie far from its training rows."
-    ]

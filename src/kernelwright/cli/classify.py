@@ -23,7 +23,6 @@ from kernelwright.tables import (
     TabularModel,
     TrainingTable,
     check_output,
-    find_drift,
     read_table,
     write_bytes,
     write_table,
@@ -110,6 +109,8 @@ def _learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | Non
                     progress=lambda name: done(f"cross-validation: {name or OURS} done"),
                 )
             few = f" ({folds} were asked for, but a class is smaller)" if len(splits) < folds else ""
+            if left_out := [name for name in rivals if name not in found.rivals]:
+                note(f"Note: {', '.join(left_out)} cannot take these numbers and could not be compared with.")
             rows = data.rows[found.rows - 1]
             evaluation = replace(found, rows=rows, row_word=data.row_word, protocol=found.protocol + few)
         with own_warnings():
@@ -210,12 +211,10 @@ def predict(
     with own_warnings():
         probabilities = fitted.pipeline.predict_proba(frame)
         answers = _answers(fitted, rows.frame[kept], probabilities, proba, sets)
-        drift = find_drift(fitted.support(rows), findings, rows=rows.row_numbers(), row_word=rows.row_word)
-    for sentence in _oddities(fitted, rows, findings):
-        note(f"Note: {sentence}")
-    if drift.found:
-        note("Note: " + " ".join(drift.sentences()))
+        drift = fitted.drift(rows, findings)
     write_table(answers, output)
+    for sentence in [*_oddities(fitted, rows, findings), *_warnings_of(drift)]:
+        note(f"Note: {sentence}")
     if output != "-":
         say(f"Wrote {len(rows)} rows to {output}.")
 
@@ -232,8 +231,17 @@ def _answers(model: TabularModel, kept: Any, probabilities: np.ndarray, proba: b
         inside = prediction_sets(model.evaluation, probabilities, coverage)
         new["prediction_set"] = np.array(["|".join(classes[row]) for row in inside], dtype=object)
     if twice := [name for name in new if name in kept.columns]:
-        raise ValueError(f"The table has a column {twice[0]!r} itself: predict without --keep-columns, or rename it.")
+        raise ValueError(f"The table has a column {twice[0]!r} itself, which the answers need: rename it.")
     return pd.concat([kept.reset_index(drop=True), pd.DataFrame(new)], axis=1)
+
+
+def _warnings_of(drift: Drift) -> list[str]:
+    """What a person should know of rows that are unlike the training rows, if there are any."""
+    if not (drift.found or drift.nowhere):
+        return []
+    beyond = [f"{f.column} ({f.count})" for f in drift.findings if f.what.endswith("range")]
+    outside = [f"Values outside the range of the training rows: {some_of(beyond, 10)}."] if beyond else []
+    return [" ".join(drift.sentences()), *outside]
 
 
 def _oddities(model: TabularModel, table: Table, findings: Sequence[Finding]) -> list[str]:
@@ -268,7 +276,7 @@ def evaluate(
         started = time.perf_counter()
         probabilities = fitted.pipeline.predict_proba(frame)
         seconds = time.perf_counter() - started
-        support = fitted.support(rows)
+        drift = fitted.drift(rows, findings)
     result = Evaluation.of(
         probabilities,
         labels,
@@ -280,7 +288,6 @@ def evaluate(
     )
     shares = np.array(fitted.class_counts) / sum(fitted.class_counts)
     result.rivals["majority class"] = result.compare(np.tile(shares, (len(labels), 1)))
-    drift = find_drift(support, findings, rows=rows.row_numbers(), row_word=rows.row_word)
     if as_json:
         hardest = [asdict(row) for row in result.hardest()]
         print_json(

@@ -20,6 +20,7 @@ from kernelwright.calibration import ProbabilityMap, drawn_to_prior
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.scaling import TableViews
+from kernelwright.support import Support
 from kernelwright.training import Step
 
 __all__ = ["KernelEstimator", "ProbabilityClassifier", "refuse_if_too_large", "with_lines"]
@@ -37,6 +38,7 @@ class ProbabilityClassifier(ClassifierMixin):
     class_weight: Any
     probability_map_: ProbabilityMap
     class_prior_: np.ndarray  # what probabilities return to far from all training rows
+    _support: Support
 
     def _check_labels(self, y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels and weights of the rows that count, and which rows those are (weight not zero)."""
@@ -81,6 +83,12 @@ class ProbabilityClassifier(ClassifierMixin):
         """The class of largest probability."""
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
+
+    @property
+    def n_support_rows_(self) -> int:
+        """How many training rows made the unit of :meth:`support`: it is a quantile, exact only for many."""
+        check_is_fitted(self)
+        return self._support.n_rows
 
     def support(self, X: Any) -> np.ndarray:
         """How much the training rows say about each row.

@@ -298,7 +298,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         """Learn the hyperparameters, solve the embedding on all rows and calibrate its probabilities."""
         self._validate_params()
         self.__dict__.pop("_moments", None)
-        warm = self.warm_start and hasattr(self, "kernel_")
+        self._warm = warm = self.warm_start and hasattr(self, "kernel_")
         kernel = copy.deepcopy(self.kernel_) if warm else self._start_kernel()
         rows, kept = self._check_training_data(kernel, X, y, sample_weight)
         learned, solved, held = self._split(len(rows.labels))
@@ -511,7 +511,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
             (outputs + shift, self.probability_map_(outputs + shift), rows),
             n_rows=self._n_rows(),
             prior=float(np.linalg.norm(self.prior_)),
-            fixed_kernel=self.kernel_share is not None or self._kernel_as_given(),
+            fixed_kernel=not self._warm and (self.kernel_share is not None or self._kernel_as_given()),
             faults=self._bound_faults(),
         )
         self.training_loss_ = self._risk_terms.training_loss

@@ -173,7 +173,8 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         known = np.isin(y, self.classes_)
         labels = torch.from_numpy(np.searchsorted(self.classes_, np.asarray(y)[known]))
         own = scores[torch.from_numpy(known)].gather(1, labels[:, None])[:, 0]
-        if not known.all():  # a label that the classifier does not know is odder than anything
+        # A label that the classifier does not know is odder than anything; it belongs to none of the classes.
+        if not known.all() and not self.class_conditional:
             unknown = int((~known).sum())
             own = torch.cat([own, torch.full((unknown,), torch.inf, dtype=own.dtype)])
             labels = torch.cat([labels, torch.zeros(unknown, dtype=labels.dtype)])

@@ -23,6 +23,8 @@ from kernelwright.support import KernelSupport, Support, nearest_other
 
 __all__ = ["EmbeddingPredictions"]
 
+NOWHERE = 0.1  # support below which raw outputs say nothing
+
 
 class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
     """Predictions of an embedding that has been solved: by kernel values with its points, or by features."""
@@ -91,6 +93,9 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
     def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
         """Entropy (in nats) of the label at each row: high at class boundaries and far from the data.
 
+        Both estimates are made of raw outputs. Where a row has almost no :meth:`support` (below 0.1), these say
+        nothing, and the entropy goes over to that of the class frequencies.
+
         Parameters
         ----------
         X : array-like
@@ -103,8 +108,11 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
             raise ValueError(
                 f"The 'method' parameter of entropy must be 'embedding' or 'clip'. Got {method!r} instead."
             )
-        outputs, _ = self._outputs_and_support(X)
-        return (clip_entropy(outputs) if method == "clip" else embedding_entropy(outputs, clip=clip)).numpy()
+        outputs, support = self._outputs_and_support(X)
+        found = clip_entropy(outputs) if method == "clip" else embedding_entropy(outputs, clip=clip)
+        trust = (support / NOWHERE).clamp(max=1.0)
+        prior = torch.from_numpy(self.class_prior_)
+        return torch.where(trust < 1.0, trust * found - (1.0 - trust) * (prior * prior.log()).sum(), found).numpy()
 
     def embedding_weights(self, X: Any) -> np.ndarray:
         """``A^-1 k(x)`` of Eq. (2): the weight of each training row in ``E[g(Y) | x] ~ sum_i w_i g(y_i)``.

@@ -202,13 +202,21 @@ class ConfusionDisplay:
         ax: Any = None,
         title: str = "",
     ) -> ConfusionDisplay:
-        """Draw probabilities; ``names`` are shown in place of the classes."""
+        """Draw probabilities, or predicted labels; ``names`` are shown in place of the classes."""
+        if np.ndim(probabilities) == 1:  # labels: all probability on each
+            classes = np.union1d(y, probabilities) if classes is None else classes
+            probabilities = np.asarray(probabilities)[:, None] == np.asarray(classes)
         p = np.asarray(probabilities, dtype=np.float64)
         m = p.shape[1]
         matrix = np.zeros((m, m), dtype=np.int64)
         np.add.at(matrix, (numbered(y, classes, m), p.argmax(1)), 1)
         shown = names if names is not None else range(m) if classes is None else classes
         return cls(matrix, [str(name) for name in shown]).plot(ax=ax, title=title)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> ConfusionDisplay:
+        """Draw a fitted classifier."""
+        return cls.from_predictions(y, estimator.predict_proba(X), classes=estimator.classes_, **options)
 
     def plot(self, *, ax: Any = None, title: str = "") -> ConfusionDisplay:
         """Draw into ``ax`` (a new one if None)."""

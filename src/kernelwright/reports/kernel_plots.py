@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 
 from kernelwright.indefinite import Signature, signature
 from kernelwright.linalg import spectrum
@@ -52,6 +54,9 @@ class RelevanceDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, names: Sequence[str] | None = None, **options: Any) -> RelevanceDisplay:
         """Draw the relevance of a fitted estimator; ``names`` are those of all its features, in their order."""
+        estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        if not hasattr(estimator, "relevance"):
+            raise ValueError(f"Relevance is that of an estimator with a kernel. Got {type(estimator).__name__}.")
         found = estimator.relevance()
         return cls(found if names is None else with_names(found, names)).plot(**options)
 
@@ -120,7 +125,7 @@ class SpectrumDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, **options: Any) -> SpectrumDisplay:
         """Draw the eigenvalues of a learned kernel at given rows."""
-        return cls.from_matrix(estimator.predict(X), **options)
+        return cls.from_matrix(_learned_matrix(estimator, X), **options)
 
     def plot(self, *, ax: Any = None, title: str = "") -> SpectrumDisplay:
         """Draw into ``ax`` (a new one if None), on a scale that is linear near zero and logarithmic beyond."""
@@ -179,7 +184,7 @@ class KernelMatrixDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, target: Any = None, **options: Any) -> KernelMatrixDisplay:
         """Draw a learned kernel at given rows, next to their similarities."""
-        return cls(estimator.predict(X), target).plot(**options)
+        return cls(_learned_matrix(estimator, X), target).plot(**options)
 
     def plot(self, *, order: Any = None, ax: Any = None, title: str = "") -> KernelMatrixDisplay:
         """Draw into ``ax``, two of them where there are two matrices; ``order`` sorts rows and columns alike."""
@@ -261,3 +266,13 @@ class PairScatterDisplay:
         ax.set_title(f"root mean squared error {self.error:.3g}" if title is None else plain(title, 80))
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _learned_matrix(estimator: Any, X: Any) -> np.ndarray:
+    """The kernel that an estimator has learned, at some rows."""
+    if is_classifier(estimator) or not hasattr(estimator, "kernel_"):
+        raise ValueError(
+            "This picture is of an estimator that learns a kernel (HyperKernelRidge, HyperKernelSVR). Got "
+            f"{type(estimator).__name__}; from_matrix takes any kernel matrix."
+        )
+    return estimator.predict(X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -158,9 +159,24 @@ def _days(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
     import pandas as pd
 
     series = table.frame[name]
-    dates = pd.to_datetime(series, format="ISO8601", errors="coerce", utc=True)
-    days = ((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        dates = pd.to_datetime(series, utc=True)
+        days = ((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
+    else:  # by Python's own dates: pandas knows no year 9999, a common way to say "never"
+        days = np.array([_day(word) for word in series.astype(object)])
     return days, np.isnan(days) & series.notna().to_numpy()
+
+
+def _day(word: Any) -> float:
+    """Days from 1970 to an ISO date, with or without a time; NaN where it is none."""
+    if not isinstance(word, str):
+        word = "" if word is None or word != word else str(word)
+    try:
+        when = datetime.fromisoformat(word.strip())
+    except ValueError:
+        return np.nan
+    when = when if when.tzinfo is None else when.astimezone(UTC).replace(tzinfo=None)
+    return (when - datetime(1970, 1, 1)) / timedelta(days=1)
 
 
 def _describe(table: Table, name: str, keep: bool) -> Column:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import betabinom
 
 from kernelwright.tables.columns import Finding
 from kernelwright.tables.table import some_of
@@ -16,6 +16,7 @@ __all__ = ["Drift", "find_drift"]
 
 USUAL = 0.01  # share of rows of the same kind whose support is below 1
 SURE = 0.01  # chance below which more of them are called drift
+NOWHERE = 0.1  # support below which a row is like nothing that the model has seen, whatever the other rows are
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,10 @@ class Drift:
     below : int or None
         Those with less support than 99 % of the training rows had from the others; None where the model cannot tell.
     p_value : float or None
-        Chance of so many among rows of the same kind, by the exact binomial test.
+        Chance of so many among rows of the same kind. The level is a quantile of finitely many training rows, so the
+        share below it is not exactly a hundredth: it has a beta distribution, and the count a beta-binomial one.
+    nowhere : tuple of int
+        Numbers of the rows with almost no support (below 0.1).
     worst : tuple of (int, float)
         Row numbers and supports of the least supported rows below 1.
     findings : tuple of Finding
@@ -43,6 +47,7 @@ class Drift:
     worst: tuple[tuple[int, float], ...]
     findings: tuple[Finding, ...]
     row_word: str = "row"
+    nowhere: tuple[int, ...] = ()
 
     @property
     def found(self) -> bool:
@@ -63,6 +68,14 @@ class Drift:
                 "These rows differ from what the model has learned from, and its answers there are guesses. Least "
                 f"supported: {self.row_word}{'s' if len(self.worst) > 1 else ''} {places}.",
             ]
+        if self.nowhere:
+            many = len(self.nowhere) > 1
+            return [
+                f"{len(self.nowhere)} of {self.rows} rows {'are' if many else 'is'} like nothing the model has seen "
+                f"({self.row_word}{'s' * many} {some_of(self.nowhere, 10)}): its answers there are little more than "
+                f"the "
+                "class frequencies."
+            ]
         return [f"No drift: {share}, and about 1 % is usual."]
 
     def summary(self) -> dict[str, Any]:
@@ -71,9 +84,16 @@ class Drift:
 
 
 def find_drift(
-    support: np.ndarray | None, findings: Sequence[Finding], *, rows: np.ndarray, row_word: str = "row"
+    support: np.ndarray | None,
+    findings: Sequence[Finding],
+    *,
+    rows: np.ndarray,
+    row_word: str = "row",
+    n_support_rows: int = 10**6,
 ) -> Drift:
     """Count rows of little support, and test whether they are more than chance explains.
+
+    ``n_support_rows`` is how many training rows the unit of the support comes from.
 
     Examples
     --------
@@ -86,7 +106,9 @@ def find_drift(
     if support is None:
         return Drift(len(rows), None, None, (), tuple(findings), row_word)
     below = int((support < 1).sum())
-    p_value = float(binomtest(below, len(support), USUAL, alternative="greater").pvalue)
+    rank = max(1, int(np.ceil(USUAL * n_support_rows)))
+    p_value = float(betabinom.sf(below - 1, len(support), rank, n_support_rows + 1 - rank))
+    nowhere = tuple(int(row) for row in rows[support < NOWHERE])
     order = np.argsort(support, kind="stable")[: min(below, 10)]
     worst = tuple((int(rows[k]), float(support[k])) for k in order)
-    return Drift(len(support), below, p_value, worst, tuple(findings), row_word)
+    return Drift(len(support), below, p_value, worst, tuple(findings), row_word, nowhere)

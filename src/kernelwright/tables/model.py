@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from kernelwright.estimators import EmbeddingClassifier
 from kernelwright.evaluation import Evaluation
 from kernelwright.tables.columns import Column, Finding, describe_columns, numbers, prepare, texts
+from kernelwright.tables.drift import Drift, find_drift
 from kernelwright.tables.table import Table, nearest_name, some_of
 
 __all__ = ["TabularModel", "TrainingTable", "make_encoder", "make_pipeline", "rival_makers", "versions"]
@@ -183,11 +184,22 @@ class TabularModel:
         measure = getattr(self.classifier, "support", None)  # not every classifier has it
         return None if measure is None else np.asarray(measure(self.pipeline[:-1].transform(self.prepare(rows)[0])))
 
+    def drift(self, rows: Table, findings: Sequence[Finding]) -> Drift:
+        """Whether rows of a table are unlike the training rows."""
+        return find_drift(
+            self.support(rows),
+            findings,
+            rows=rows.row_numbers(),
+            row_word=rows.row_word,
+            n_support_rows=getattr(self.classifier, "n_support_rows_", sum(self.class_counts)),
+        )
+
     def label_numbers(self, table: Table, target: str | None = None) -> tuple[Table, np.ndarray]:
         """Rows with a label, and the place of each label in ``classes``; a label never seen is an error."""
         target = target or self.target
         table.column(target, "target column")
         table, labels, names, _ = labelled(table, target)
+        names = tuple(_same_number(name, self.classes) for name in names)
         if new := [name for name in names if name not in self.classes]:
             row = int(np.flatnonzero(labels == names.index(new[0]))[0])
             raise ValueError(
@@ -195,6 +207,19 @@ class TabularModel:
                 f"with{nearest_name(new[0], self.classes).replace('It has', 'It knows')}"
             )
         return table, np.array([self.classes.index(name) for name in names])[labels]
+
+
+def _same_number(name: str, classes: Collection[str]) -> str:
+    """The class that is the same number (1 for 1.0), where there is one; else the name as it is."""
+    if name in classes:
+        return name
+    for each in classes:
+        try:
+            if float(each) == float(name):
+                return each
+        except ValueError:
+            continue
+    return name
 
 
 def make_encoder(columns: Collection[Column]) -> ColumnTransformer:

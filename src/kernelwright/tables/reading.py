@@ -6,6 +6,7 @@ import bz2
 import csv
 import gzip
 import io
+import itertools
 import lzma
 import sys
 import zipfile
@@ -24,6 +25,7 @@ __all__ = ["read_table"]
 
 STANDARD_INPUT = "-"
 DELIMITERS = (",", ";", "\t", "|")
+SNIFFED = 20  # rows that tell which of them it is
 MISSING_TOO = ["?"]  # besides what pandas takes for missing: blank, NA, NaN, null, None, ...
 CHUNK = 1 << 24
 TEXT_FACTOR = 6  # memory for a table, in units of its text
@@ -213,15 +215,17 @@ def _stream(content: bytes) -> io.TextIOWrapper:
 
 
 def _delimiter(content: bytes) -> str:
-    """The one that makes most columns of the first line."""
+    """The one with which the first rows are all as wide as the header; among these, that of most columns."""
 
-    def width(delimiter: str) -> int:
+    def fits(delimiter: str) -> tuple[bool, int]:
+        reader = csv.reader(_stream(content), delimiter=delimiter, skipinitialspace=True)
         try:
-            return len(next(row for row in csv.reader(_stream(content), delimiter=delimiter) if row))
-        except (StopIteration, csv.Error):
-            return 0
+            widths = [len(row) for row in itertools.islice((row for row in reader if row), SNIFFED)]
+        except csv.Error:
+            return False, 0
+        return bool(widths) and len(set(widths)) == 1 and widths[0] > 1, widths[0] if widths else 0
 
-    return max(DELIMITERS, key=width)  # the first one wins a tie
+    return max(DELIMITERS, key=fits)  # the first one wins a tie
 
 
 def _checked_lines(content: bytes, source: str, delimiter: str, header: bool) -> tuple[list[str], np.ndarray]:

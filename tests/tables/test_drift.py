@@ -1,0 +1,49 @@
+"""Drift of new rows: by counts, and with fitted models on rows of the same kind."""
+
+import numpy as np
+import pytest
+
+from kernelwright import EmbeddingClassifier
+from kernelwright.kernels import Gaussian
+from kernelwright.tables.drift import find_drift
+
+
+def test_drift_is_told_from_chance():
+    rows = np.arange(2, 202)
+    usual = np.where(np.arange(200) < 2, 0.5, 2.0)
+    assert not find_drift(usual, [], rows=rows).found
+    far = np.where(np.arange(200) < 20, 0.5 - 0.01 * np.arange(200), 2.0)
+    drift = find_drift(far, [], rows=rows, row_word="line")
+    assert drift.found
+    assert (drift.below, drift.worst[0][0]) == (20, 21)
+    assert "20 of 200 rows (10.0 %)" in drift.sentences()[0]
+    assert find_drift(None, [], rows=rows).sentences() == [
+        "This model cannot tell whether rows lie far from its training rows."
+    ]
+
+
+@pytest.mark.parametrize("n", [100, 400])
+def test_rows_of_the_same_kind_are_rarely_called_drift(n):
+    """The level is a quantile of n rows: with few of them the share below it varies, which the test allows for."""
+    rng, alarms = np.random.default_rng(0), 0
+    for _ in range(40):
+        X = rng.normal(size=(n, 4))
+        model = EmbeddingClassifier(Gaussian(2.0), learn=None, ridge=0.1).fit(X, rng.integers(0, 2, n))
+        support = model.support(rng.normal(size=(3000, 4)))
+        alarms += find_drift(support, [], rows=np.arange(3000), n_support_rows=model.n_support_rows_).found
+    assert alarms <= 2
+
+
+def test_rows_of_another_kind_are_drift():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    model = EmbeddingClassifier(Gaussian(2.0), learn=None, ridge=0.1).fit(X, rng.integers(0, 2, 300))
+    support = model.support(rng.normal(size=(100, 4)) + 2.0)
+    assert find_drift(support, [], rows=np.arange(100), n_support_rows=300).found
+
+
+def test_a_single_absurd_row_is_named():
+    drift = find_drift(np.array([2.0, 0.0]), [], rows=np.array([2, 3]), row_word="line", n_support_rows=200)
+    assert not drift.found
+    assert drift.nowhere == (3,)
+    assert drift.sentences()[0].startswith("1 of 2 rows is like nothing the model has seen (line 3)")
