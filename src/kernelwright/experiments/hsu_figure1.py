@@ -21,7 +21,7 @@ from kernelwright.reports import Picture
 
 __all__ = ["EXPERIMENT", "STARTS", "model_after", "trial"]
 
-STARTS = {"overfitting": (0.05, 1e-6), "underfitting": (1.0, 1.0)}  # length scale and ridge
+STARTS = {"overfitting": (0.1, 1e-4), "underfitting": (1.0, 1.0)}  # length scale and ridge
 STEPS = (0, 25, 50, 100, 200, 300, 400, 500)
 
 
@@ -109,7 +109,8 @@ EXPERIMENT = Experiment(
     published="hsu2018_figure1.csv",
     protocol="Attributes in [0, 1], 20 % of the rows withheld, an isotropic Gaussian kernel, 500 steps at rate 0.01.",
     deviations=(
-        "The numbers of the two starts are not printed: (length scale, ridge) = (0.05, 1e-6) and (1, 1) are ours.",
+        "The numbers of the two starts are not printed: (length scale, ridge) = (0.1, 1e-4) and (1, 1) are ours, "
+        "chosen so that they start at 56.67 % on the first split.",
         "Ten random splits in place of one; the sum of the losses, as in table 1.",
     ),
     quick="Two splits, the first and the last step.",

@@ -74,18 +74,24 @@ def pictures(results: Sequence[Result]) -> dict[str, Picture]:
     figure = Figure(figsize=(10, 4), layout="constrained")
     for ax, measure in zip(figure.subplots(1, 2), ("error", "seconds"), strict=True):
         for v in PARTS:
-            values = [
-                [r.value for r in results if (r.row, r.column, r.measure) == (f"M = {M}", f"v = {v}", measure)]
-                for M in LANDMARKS
-            ]
-            means, spreads = [np.mean(x) for x in values], [np.std(x) for x in values]
-            ax.errorbar(LANDMARKS, means, spreads, marker="o", capsize=3, label=f"v = {v}")
+            at, means, spreads = curve(results, v, measure)
+            ax.errorbar(at, means, spreads, marker="o", capsize=3, label=f"v = {v}")
         ax.set(xlabel="landmarks M", ylabel={"error": "relative error"}.get(measure, measure))
         ax.legend()
     caption = "Approximation of a Gaussian hyper-kernel matrix on 108 rows of heart, mean and deviation of ten trials."
     return {
         "liu-figure2": Picture.of(figure, caption, "Two plots against the landmarks: the error falls, the time rises.")
     }
+
+
+def curve(results: Sequence[Result], v: int, measure: str) -> tuple[list[int], list[float], list[float]]:
+    """Landmarks, means and deviations for v parts."""
+    found: dict[int, list[float]] = {}
+    for r in results:
+        if (r.column, r.measure) == (f"v = {v}", measure):
+            found.setdefault(int(r.row.split()[-1]), []).append(r.value)
+    at = sorted(found)
+    return at, [float(np.mean(found[M])) for M in at], [float(np.std(found[M])) for M in at]
 
 
 EXPERIMENT = Experiment(

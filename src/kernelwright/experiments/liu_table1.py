@@ -101,10 +101,14 @@ EXPERIMENT = Experiment(
     ),
     quick="fertility and wine, two trials.",
     explanations=(
-        "Accuracies say little here: all methods follow the known kernel, and differ from it by less than the "
-        "splits do.",
-        "Where the published accuracy of a learned kernel is above that of the known one it approximates "
-        "(fertility), "
-        "that is luck of few rows.",
+        "Accuracies say little here: all methods follow the known kernel, and differ from it by less than splits do.",
+        "fertility has 100 rows, 88 of one class: naming it alone has 88 %. Published accuracies above 93 % on the "
+        "unlabelled rows, of the known kernel too, do not come out with a chosen C.",
+        "The published errors of the log kernel on fertility (0.005, 0.002) are a hundred times smaller than on all "
+        "other "
+        "sets; with one width ours are 0.07 and 0.14, with the default's eight widths 0.003.",
+        "Elsewhere our errors are below the published ones, most by a factor of two to ten: the ridge is chosen by "
+        "leaving "
+        "out points, and the default adds widths and a refinement.",
     ),
 )
