@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.experiments.page import reproduction_page
+from kernelwright.experiments.registry import EXPERIMENTS
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```|^<!-- python\n(.*?)^-->", re.MULTILINE | re.DOTALL)
@@ -50,3 +53,10 @@ def test_tables_are_those_of_the_benchmarks():
     specification.loader.exec_module(tables)
     stale = [page.name for page in PAGES if tables.filled(page.read_text()) != page.read_text()]
     assert not stale
+
+
+def test_the_page_of_reproduced_results_is_that_of_their_files():
+    """``python docs/tables.py`` brings it up to date."""
+    folder = ROOT / "docs" / "reproduction"
+    page = reproduction_page(list(EXPERIMENTS.values()), folder, folder.name)
+    assert (ROOT / "docs" / "reproduction.md").read_text() == page
