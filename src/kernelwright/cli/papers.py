@@ -94,7 +94,7 @@ def reproduce(
 
 def _reproduce(experiment: Experiment, quick: bool, jobs: int, output: Path) -> bool:
     """Run, print the cells, write them and the pictures; whether all published numbers are reached."""
-    from kernelwright.experiments.page import cell_rows, verdicts
+    from kernelwright.experiments.page import SHOWN, cell_rows, verdicts
     from kernelwright.experiments.runner import cells_of, read_published, run, write_cells
     from kernelwright.reports import write_whole
 
@@ -106,7 +106,7 @@ def _reproduce(experiment: Experiment, quick: bool, jobs: int, output: Path) -> 
 
         results = run(experiment, output, quick=quick, jobs=jobs, progress=tell)
     cells = cells_of(results, read_published(experiment.published))
-    rows = cell_rows(cells, everything=len(cells) <= 60)
+    rows = cell_rows(cells, everything=sum(cell.published is None for cell in cells) <= SHOWN)
     say(experiment.title)
     if rows:
         print_table("", rows, words=("row", "column", "measure"))

@@ -193,18 +193,15 @@ EXPERIMENT = Experiment(
     protocol="Both networks start from the same weights and see the same batches, with the same dropout.",
     deviations=(
         "6000 training images, ten epochs, batches of 500, 16 and 32 channels and 128 features, in place of 60,000 "
-        "images, "
-        "800 epochs, batches of 6000, 32 and 64 channels and 1024 features (`hsu_network.FULL` has these; days on "
-        "two cores).",
+        "images, 800 epochs, batches of 6000, 32 and 64 channels and 1024 features (`hsu_network.FULL` has these; "
+        "days on two cores).",
         "The library's clip (0.1), alpha and tau = 4e/n; with the published ones (1e-15, no alpha, 4e on the mean) "
-        "the "
-        "embedding starts ahead and falls behind.",
+        "the embedding starts ahead and falls behind.",
     ),
     quick="2000 images, three epochs.",
     explanations=(
         "A tenth of the images and a thousandth of the steps: the accuracies are a point below the published ones. "
-        "What is "
-        "claimed, that the embedding learns faster and stays ahead, can be seen.",
+        "What is claimed, that the embedding learns faster and stays ahead, can be seen.",
     ),
     pictures=pictures,
 )

@@ -108,8 +108,7 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     published="hsu2018_table1.csv",
     protocol="Attributes scaled to [0, 1] on the whole data set, ten shuffled folds, all hyperparameters 1 at the "
-    "start, 1000 "
-    "steps of Adam at rate 0.1, the sum of the losses.",
+    "start, 1000 steps of Adam at rate 0.1, the sum of the losses.",
     deviations=(
         "The objective has the sum of the losses where Eq. (12) prints the mean (see below).",
         "segment and robot: 60 iterations of L-BFGS-B in place of 1000 steps of Adam for GMCE and ERM.",
@@ -119,17 +118,13 @@ EXPERIMENT = Experiment(
     ),
     quick="wine and ecoli, three folds.",
     explanations=(
-        "Sum against mean: with Eq. (12) as printed (mean loss + 4e r) the constant predictor is optimal once tau "
-        ">= 1 / "
-        "|pi|, so every fit collapses to the class frequencies (wine 39.9, ecoli 42.5 %). With the sum, wine and "
-        "ecoli "
-        "come out to the digit.",
+        "Sum against mean: with Eq. (12) as printed (mean loss + 4e r) the constant predictor is optimal once tau >= "
+        "1 / |pi|, so every fit collapses to the class frequencies (wine 39.9, ecoli 42.5 %). With the sum, wine and "
+        "ecoli come out to the digit.",
         "The median straw man: MED is published with lambda = 1; with lambda = 0.01 the same heuristic has 98.9 on "
-        "wine and "
-        "87.2 on ecoli.",
+        "wine and 87.2 on ecoli.",
         "MED on banknote: what the median is taken of is not printed; with the median distance between all rows and "
-        "lambda "
-        "= 1 the kernel is wider than theirs seems to be.",
+        "lambda = 1 the kernel is wider than theirs seems to be.",
         "ERM and CV on ecoli: published deviations of 20 and 24 points mean that some folds failed altogether; ours "
         "do not.",
         "yeast: the bound holds the complexity down too far there; GMCE-SGD and leave-one-out do better in both "

@@ -105,10 +105,8 @@ EXPERIMENT = Experiment(
         "fertility has 100 rows, 88 of one class: naming it alone has 88 %. Published accuracies above 93 % on the "
         "unlabelled rows, of the known kernel too, do not come out with a chosen C.",
         "The published errors of the log kernel on fertility (0.005, 0.002) are a hundred times smaller than on all "
-        "other "
-        "sets; with one width ours are 0.07 and 0.14, with the default's eight widths 0.003.",
+        "other sets; with one width ours are 0.07 and 0.14, with the default's eight widths 0.003.",
         "Elsewhere our errors are below the published ones, most by a factor of two to ten: the ridge is chosen by "
-        "leaving "
-        "out points, and the default adds widths and a refinement.",
+        "leaving out points, and the default adds widths and a refinement.",
     ),
 )

@@ -81,10 +81,9 @@ EXPERIMENT = Experiment(
     ),
     quick="Three small sets, three trials.",
     explanations=(
-        "On fertility, naming the larger class alone has 88 %: published means above that and ours below it differ "
-        "by "
+        "On fertility, naming the larger class alone has 88 %: published means above that and ours below it differ by "
         "one or two rows of sixty.",
-        "Rivals do better here than in print (KTA, RF, SVM-CV by one to three points on most sets), because C of "
-        "the SVM is chosen, not fixed.",
+        "Rivals do better here than in print (KTA, RF, SVM-CV by one to three points on most sets), because C of the "
+        "SVM is chosen, not fixed.",
     ),
 )

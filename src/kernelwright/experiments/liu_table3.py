@@ -80,8 +80,7 @@ EXPERIMENT = Experiment(
     ),
     quick="ijcnn1 with v = 20, hyper-KRR.",
     explanations=(
-        "ijcnn1 has 9.7 % of its rows in one class: naming the other alone has 90.3 to 90.5 %, which is the "
-        "published accuracy "
-        "of all methods in hyper-RKHS. Ours learn more than the majority.",
+        "ijcnn1 has 9.7 % of its rows in one class: naming the other alone has 90.3 to 90.5 %, which is the published "
+        "accuracy of all methods in hyper-RKHS. Ours learn more than the majority.",
     ),
 )
