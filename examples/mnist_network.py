@@ -15,15 +15,15 @@ import torch
 
 from kernelwright import EmbeddingNetworkClassifier, datasets
 from kernelwright.calibration import expected_calibration_error
-from kernelwright.experiments import mnist_network
+from kernelwright.experiments import hsu_network
 
 
-def compare(protocol: mnist_network.Protocol, output: Path) -> None:
-    curves = mnist_network.run(protocol, progress=lambda name, accuracy: print(f"{name:>10}  {accuracy:.2f} %"))
+def compare(protocol: hsu_network.Protocol, output: Path) -> None:
+    curves = hsu_network.run(protocol, progress=lambda name, accuracy: print(f"{name:>10}  {accuracy:.2f} %"))
     print("\nepoch  embedding  softmax")
-    for row in mnist_network.rows_of(curves):
-        print(f"{row['epoch']:>5}  {row['embedding']:>9}  {row['softmax']:>7}")
-    output.write_bytes(mnist_network.picture(curves).png)
+    for epoch, (ours, theirs) in enumerate(zip(curves.embedding, curves.softmax, strict=True), start=1):
+        print(f"{epoch:5d}  {ours:9.2f}  {theirs:7.2f}")
+    output.write_bytes(hsu_network.picture(curves).png)
     print(f"Picture: {output}")
 
 
@@ -32,7 +32,7 @@ def classify(n_train: int, n_test: int = 10000, epochs: int = 8) -> float:
     train, test = slice(0, n_train), slice(60000, 60000 + n_test)
     images, new = (X[rows].reshape(-1, 1, 28, 28) / 255.0 for rows in (train, test))
     torch.manual_seed(0)  # the start of the network below
-    module = mnist_network.cnn((8, 16), 128)
+    module = hsu_network.cnn((8, 16), 128)
     model = EmbeddingNetworkClassifier(module, max_epochs=epochs, learning_rate=0.003, random_state=0, verbose=1)
     model.fit(images, y[train])
     p = model.predict_proba(new)
@@ -47,5 +47,5 @@ if __name__ == "__main__":
     parser.add_argument("--full", action="store_true", help="the published sizes")
     parser.add_argument("--output", type=Path, default=Path("mnist-network.png"), help="where the picture goes")
     arguments = parser.parse_args()
-    compare(mnist_network.FULL if arguments.full else mnist_network.QUICK, arguments.output)
+    compare(hsu_network.FULL if arguments.full else hsu_network.QUICK, arguments.output)
     classify(60000 if arguments.full else 6000)

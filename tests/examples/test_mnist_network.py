@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from kernelwright import datasets
-from kernelwright.experiments import mnist_network
+from kernelwright.experiments import hsu_network
 from tests.examples.loading import load
 
 
@@ -22,7 +22,7 @@ def small_digits(monkeypatch):
 
 def test_both_parts(small_digits, tmp_path, capsys):
     example = load("mnist_network")
-    example.compare(mnist_network.Protocol(300, 200, (4, 8), 32, 100, 2, 0.003, None, 1e-4), tmp_path / "curves.png")
+    example.compare(hsu_network.Protocol(300, 200, (4, 8), 32, 100, 2, 0.003, None, 1e-4), tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert example.classify(500, 300, epochs=6) > 0.8
     shown = capsys.readouterr().out
