@@ -105,7 +105,7 @@ def test_predict_warns_of_what_is_new(files, tmp_path, capsys):
     assert run(["predict", files.model, str(tmp_path / "new.csv"), "-o", str(tmp_path / "out.csv")]) == 0
     err = capsys.readouterr().err
     assert "does not know are ignored: colour" in err
-    assert "1 row with a category never seen in training ('Paris')" in err
+    assert "1 row with a value never seen in training ('Paris')" in err
     assert "1 values are missing and were filled in: petal_width (1, none in training)" in err
 
 
@@ -138,7 +138,7 @@ def test_evaluate_tells_drift_with_lines(files, tmp_path, capsys):
     assert "Drift: 60 of 60 rows (100.0 %)" in out
     assert "its answers there are guesses" in out
     assert "petal_length: 60 rows above every training value" in out
-    assert "category never seen in training ('Paris'); line 4" in out
+    assert "value never seen in training ('Paris'); line 4" in out
 
 
 def test_a_model_without_cross_validation_has_no_sets(files, tmp_path, capsys):

@@ -125,3 +125,11 @@ def test_a_date_may_be_far_in_the_future():
     columns = describe_columns(as_table(frame))
     assert columns[0].kind == "date"
     assert prepare(columns, frame)[0]["valid_to"].tolist()[:3] == [18292.0, 2932896.0, 1.5]
+
+
+def test_a_column_that_was_constant_is_watched():
+    frame = pd.DataFrame({"x": range(20), "unit": ["cm"] * 20})
+    columns = describe_columns(as_table(frame))
+    findings = prepare(columns, pd.DataFrame({"x": [3, 4], "unit": ["cm", "mm"]}))[1]
+    assert [str(finding) for finding in findings] == ["unit: 1 row with a value never seen in training ('mm')"]
+    assert prepare(columns, pd.DataFrame({"x": [3]}))[1] == []

@@ -43,7 +43,7 @@ class Column:
         Smallest and largest number (of a date: in days since 1970).
     categories : tuple of str
         Of a category all that were seen; of a boolean the words for no and yes; of a number the words that stand for
-        a missing value.
+        a missing value; of a constant its one value.
     counts : tuple of int
         Rows of each category.
     """
@@ -80,7 +80,7 @@ class Finding:
     def __str__(self) -> str:
         words = {
             "missing": "{n} without a value",
-            "new category": "{n} with a category never seen in training ({example})",
+            "new category": "{n} with a value never seen in training ({example})",
             "below range": "{n} below every training value ({example})",
             "above range": "{n} above every training value ({example})",
         }[self.what]
@@ -185,7 +185,9 @@ def _describe(table: Table, name: str, keep: bool) -> Column:
     missing, distinct = len(words) - len(given), int(given.nunique())
     seen = (missing, distinct)
     if distinct < 2 and not (keep and distinct):
-        return Column(name, "constant", f"left out: {'one value only' if distinct else 'no values'}", *seen)
+        words_of_it = tuple(given.unique())
+        left_out = f"left out: {'one value only' if distinct else 'no values'}"
+        return Column(name, "constant", left_out, *seen, categories=words_of_it)
     gap = f"; {missing} missing: median, and a column that says so" if missing else ""
     if _is_date(table, name, given):
         low, high = _range(_days(table, name)[0])
@@ -275,7 +277,7 @@ def prepare(columns: Sequence[Column], rows: Any) -> tuple[Any, list[Finding]]:
     >>> columns = describe_columns(as_table(pd.DataFrame({"town": ["Bonn", "Ulm", "Bonn"]})))
     >>> frame, findings = prepare(columns, pd.DataFrame({"town": ["Ulm", "Rom"]}))
     >>> print(findings[0])
-    town: 1 row with a category never seen in training ('Rom')
+    town: 1 row with a value never seen in training ('Rom')
     """
     import pandas as pd
 
@@ -290,6 +292,10 @@ def prepare(columns: Sequence[Column], rows: Any) -> tuple[Any, list[Finding]]:
     for column in used:
         parts[column.name], news = _as_trained(table, column)
         findings += news
+    for column in columns:  # not used, but if it varies now, something has changed
+        if column.kind == "constant" and column.categories and column.name in table.frame.columns:
+            words = texts(table, column.name)
+            findings += _findings(table, column, {"new category": words.notna() & ~words.isin(column.categories)})
     return pd.DataFrame(parts, columns=[column.name for column in used], index=range(len(table))), findings
 
 
