@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from kernelwright.embedding import TrainingSet
 from kernelwright.epochs import seeded
-from kernelwright.experiments.mnist_network import SoftmaxHead, cnn
+from kernelwright.experiments.hsu_network import SoftmaxHead, cnn
 from kernelwright.network import Bound, Head, LinearHead
 
 BOUND = Bound(tau=0.01, epsilon=0.1)
