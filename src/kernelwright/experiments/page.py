@@ -92,19 +92,23 @@ def reproduction_page(experiments: Sequence[Experiment], folder: Path, pictures:
         cells = cells_of(results, read_published(experiment.published))
         good, judged = verdicts(cells)
         reached, total = reached + good, total + judged
-        sections.append(_section(experiment, cells, folder, pictures, good, judged))
+        planned = {(task.row, task.column, task.trial) for task in experiment.tasks(False)}
+        done = planned & {(r.row, r.column, r.trial) for r in results}
+        share = f"{len(done)} of the {len(planned)} trials that the command runs are in these results.\n"
+        if judged:
+            share += f"{good} of {judged} published numbers are reached.\n"
+        sections.append(_section(experiment, cells, folder, pictures, share))
     head = HEAD.format(reached=reached, total=total)
     misprints = "## Misprints and slips\n\n" + "".join(f"- **{what}.** Evidence: {why}.\n" for what, why in MISPRINTS)
     return "\n".join([head, *sections, misprints])
 
 
-def _section(experiment: Experiment, cells: Sequence[Cell], folder: Path, pictures: str, good: int, judged: int) -> str:
+def _section(experiment: Experiment, cells: Sequence[Cell], folder: Path, pictures: str, share: str) -> str:
     lines = [f"## {experiment.title}\n", f"`kernelwright reproduce {experiment.name}`. {experiment.protocol}\n"]
     if experiment.deviations:
         lines.append("Deviations from the published protocol:\n")
         lines.append("".join(f"- {sentence}\n" for sentence in experiment.deviations))
-    if judged:
-        lines.append(f"{good} of {judged} published numbers are reached.\n")
+    lines.append(share)
     rows = cell_rows(cells, everything=sum(cell.published is None for cell in cells) <= SHOWN)
     if rows:
         header = list(rows[0])
