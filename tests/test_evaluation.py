@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 from sklearn import metrics
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
@@ -12,7 +12,6 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from kernelwright.calibration import expected_calibration_error
 from kernelwright.evaluation import (
     Evaluation,
-    confusion_matrix,
     cross_validate,
     hardest_rows,
     prediction_sets,
@@ -39,7 +38,11 @@ def test_scores_are_those_of_scikit_learn(said):
         np.mean([(row - np.eye(3)[k]) @ (row - np.eye(3)[k]) for row, k in zip(p, y, strict=True)])
     )
     assert found.calibration_error.value == expected_calibration_error(p, y)
-    assert np.array_equal(confusion_matrix(p, y), metrics.confusion_matrix(y, p.argmax(1)))
+    counted = np.zeros((p.shape[1], p.shape[1]), dtype=int)
+    for actual, given in zip(y, p.argmax(1), strict=True):
+        counted[actual, given] += 1
+    found = Evaluation.of(p, y, classes=[str(k) for k in range(p.shape[1])], protocol="by hand")
+    assert np.array_equal(found.confusion(), counted)
 
 
 @pytest.mark.parametrize("hits", [0, 7, 20])
@@ -48,6 +51,8 @@ def test_the_interval_of_the_accuracy_is_wilsons(hits):
     found = score(p, np.array([0] * hits + [1] * (20 - hits))).accuracy
     expected = binomtest(hits, 20).proportion_ci(method="wilson")
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    for end in (found.low, found.high):  # where the score test is just not significant
+        assert abs(end - hits / 20) == pytest.approx(norm.ppf(0.975) * math.sqrt(end * (1 - end) / 20), abs=1e-9)
 
 
 def test_the_intervals_hold_the_truth_about_as_often_as_they_say(rng):

@@ -23,6 +23,7 @@ from kernelwright.embedding import clip_normalise
 __all__ = [
     "ClipMap",
     "EstimatorMap",
+    "Link",
     "PowerMap",
     "ProbabilityMap",
     "Reliability",
@@ -128,6 +129,19 @@ def drawn_to_prior(log_p: Tensor, support: Tensor, prior: Tensor) -> Tensor:
     trust = support.clamp(0.0, 1.0)[:, None]
     mixed = torch.logaddexp(log_p + trust.log(), prior.log() + (1.0 - trust).log())
     return torch.where(trust < 1.0, mixed, log_p)
+
+
+@dataclass(frozen=True)
+class Link:
+    """Raw outputs and support of rows -> logarithms of their probabilities."""
+
+    probability_map: ProbabilityMap
+    prior: Tensor  # class frequencies
+
+    def __call__(self, outputs: Tensor, support: Tensor) -> Tensor:
+        """A row for each."""
+        log_p = self.probability_map.log(outputs)
+        return drawn_to_prior(log_p, support, self.prior) if self.probability_map.returns_to_prior else log_p
 
 
 def fit_map(name: Any, outputs: Tensor, targets: Tensor, weights: Tensor) -> ProbabilityMap:

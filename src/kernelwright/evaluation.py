@@ -15,8 +15,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
+from scipy.special import ndtri
+from scipy.stats import binomtest
+from sklearn.metrics import confusion_matrix
+from sklearn.model_selection import StratifiedKFold
 
 from kernelwright.calibration import Reliability, expected_calibration_error, reliability
+from kernelwright.conformal import CalibrationScores, scores_of
 
 __all__ = [
     "Evaluation",
@@ -24,7 +30,6 @@ __all__ = [
     "Rival",
     "Score",
     "Scores",
-    "confusion_matrix",
     "cross_validate",
     "hardest_rows",
     "prediction_sets",
@@ -32,7 +37,7 @@ __all__ = [
     "stratified_folds",
 ]
 
-NORMAL = 1.959963984540054  # 97.5 % of a normal distribution lie below it
+NORMAL = float(ndtri(0.975))
 SMALLEST = 1e-15  # a probability of zero would cost infinitely much
 BOOTSTRAP = (400, 20_000_000)  # samples, and rows in all of them together at most
 
@@ -122,12 +127,6 @@ def row_losses(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return -np.log(np.clip(probabilities[np.arange(len(labels)), labels], SMALLEST, 1.0))
 
 
-def confusion_matrix(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """How many rows of each class (row of the matrix) were given which class (column)."""
-    m = probabilities.shape[1]
-    return np.bincount(m * labels + probabilities.argmax(1), minlength=m * m).reshape(m, m)
-
-
 def hardest_rows(
     probabilities: np.ndarray, labels: np.ndarray, *, rows: np.ndarray, classes: Sequence[str], count: int = 10
 ) -> list[HardRow]:
@@ -200,7 +199,7 @@ class Evaluation:
 
     def confusion(self) -> np.ndarray:
         """Rows of each class (down) by the class they were given (across)."""
-        return confusion_matrix(self.probabilities, self.labels)
+        return confusion_matrix(self.labels, self.probabilities.argmax(1), labels=range(len(self.classes)))
 
     def reliability(self, n_bins: int = 10) -> Reliability:
         """Confidence against accuracy."""
@@ -245,11 +244,12 @@ def prediction_sets(evaluation: Evaluation, probabilities: np.ndarray, coverage:
     """
     if not 0 < coverage < 1:
         raise ValueError(f"The coverage of prediction sets must be between 0 and 1. Got {coverage} instead.")
-    n = len(evaluation.labels)
-    own = np.sort(evaluation.probabilities[np.arange(n), evaluation.labels])
-    allowed = math.floor((n + 1) * (1 - coverage) + 1e-9)  # rows whose own class may be left out
-    least = own[allowed - 1] if allowed > 0 else 0.0  # too few rows to leave anything out
-    return (probabilities >= least) | (np.arange(probabilities.shape[1]) == probabilities.argmax(1)[:, None])
+    seen, new = (scores_of(torch.from_numpy(p).log()) for p in (evaluation.probabilities, probabilities))
+    labels = torch.from_numpy(evaluation.labels)
+    own = seen.gather(1, labels[:, None])[:, 0]
+    calibration = CalibrationScores(own, labels, torch.ones_like(own), coverage, class_conditional=False)
+    inside = calibration.sets(calibration.smaller(new)).numpy()
+    return inside | (np.arange(probabilities.shape[1]) == probabilities.argmax(1)[:, None])
 
 
 def stratified_folds(labels: np.ndarray, folds: int = 5, *, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -262,8 +262,6 @@ def stratified_folds(labels: np.ndarray, folds: int = 5, *, seed: int = 0) -> li
     >>> len(stratified_folds(np.array([0, 0, 0, 1, 1, 1, 1]), 5))
     3
     """
-    from sklearn.model_selection import StratifiedKFold
-
     counts = np.bincount(labels)
     if counts.max() < 2:
         raise ValueError("Cross-validation needs a class with at least two rows. Got one row of each.")
@@ -372,10 +370,8 @@ def _one_hot(labels: np.ndarray, m: int) -> np.ndarray:
 
 def _wilson(hits: int, n: int) -> Score:
     """Wilson's interval of a share, which stays inside [0, 1] and is not empty at 0 or n hits."""
-    share, z2 = hits / n, NORMAL**2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = NORMAL * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    return Score(share, max(0.0, centre - half), min(1.0, centre + half))
+    interval = binomtest(hits, n).proportion_ci(method="wilson")
+    return Score(hits / n, float(interval.low), float(interval.high))
 
 
 def _mean(values: np.ndarray, lowest: float = -math.inf) -> Score:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 import kernelwright
@@ -65,6 +67,15 @@ def test_reproduce_fails_when_a_number_is_missed(monkeypatch, tmp_path, mean, st
     assert ("docs/reproduction.md" in out) == bool(status)
     cells = (tmp_path / "hsu-table1-cells.csv").read_text().splitlines()
     assert cells[1] == f"wine,GMCE,accuracy,97.2,3.7,3.7,{mean:g},0,1,{'no' if status else 'yes'}"
+
+
+def test_reproduce_fails_when_a_claim_does_not_hold(monkeypatch, tmp_path, capsys):
+    claimed = replace(toy(97.0), claims=lambda results: {"Ours is above 96": True, "Ours is above 98": False})
+    monkeypatch.setitem(registry.EXPERIMENTS, "hsu-table1", claimed)
+    assert run(["reproduce", "table1", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "Ours is above 96: yes" in out
+    assert "Ours is above 98: NO" in out
 
 
 def test_reproduce_writes_pictures(tmp_path, capsys):

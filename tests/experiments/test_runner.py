@@ -120,3 +120,23 @@ def test_the_page_says_what_was_reached_and_what_was_not_run(tmp_path):
 def test_a_torn_header_is_no_result(tmp_path):
     (tmp_path / "x.csv").write_text("row,col")
     assert read_results(tmp_path / "x.csv") == []
+
+
+def test_claims_are_on_the_page(tmp_path):
+    rows = [f"m = {m},hyper-KRR,0,error,{error}" for m, error in ((10, 1.0), (20, 0.9))]
+    (tmp_path / "learning-rate.csv").write_text("\n".join(["row,column,trial,measure,value", *rows, ""]))
+    page = reproduction_page([EXPERIMENTS["learning-rate"]], tmp_path, "pictures")
+    assert "- The error falls as m^-0.15, at least as fast as m^-0.5: **no**." in page
+
+
+@pytest.mark.parametrize(("accuracy", "holds"), [(90.2, True), (89.0, False)])
+def test_goals_of_the_default_are_means_over_trials(accuracy, holds):
+    results = [Result("n = 500", "default", t, "accuracy", accuracy + t) for t in (-1, 0, 1)]
+    assert list(EXPERIMENTS["hsu-figure2-size"].claims(results).values()) == [holds]
+
+
+@pytest.mark.parametrize(("learned", "holds"), [(97.0, True), (95.5, False)])
+def test_the_margin_of_the_extension(learned, holds):
+    columns = {"reciprocal neighbours": 95.0, "hyper-KRR": learned}
+    results = [Result("1 vs 9, n = 10", column, 0, "accuracy", value) for column, value in columns.items()]
+    assert list(EXPERIMENTS["liu-figure3"].claims(results).values()) == [holds]

@@ -17,9 +17,6 @@ def test_drift_is_told_from_chance():
     assert drift.found
     assert (drift.below, drift.worst[0][0]) == (20, 21)
     assert "20 of 200 rows (10.0 %)" in drift.sentences()[0]
-    assert find_drift(None, [], rows=rows).sentences() == [
-        "This model cannot tell whether rows lie far from its training rows."
-    ]
 
 
 @pytest.mark.parametrize("n", [100, 400])

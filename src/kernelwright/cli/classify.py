@@ -122,14 +122,19 @@ def _learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | Non
 def _show_columns(data: TrainingTable) -> None:
     n, m = len(data.labels), len(data.classes)
     say(f"{data.source}: {n} rows, {len(data.columns)} columns besides the target {data.target!r} with {m} classes")
-    if len(data.columns) <= SHOWN:
-        rows = [{"column": c.name, "kind": c.kind, "what is done to it": c.treatment} for c in data.columns]
-    else:
-        kinds = dict.fromkeys(column.kind for column in data.columns)
-        rows = [_summed_up(kind, [c for c in data.columns if c.kind == kind]) for kind in kinds]
-    print_table("", rows, words=list(rows[0]))
+    show_columns(data.columns)
     for sentence in data.notes:
         say(f"Note: {sentence}")
+
+
+def show_columns(columns: Sequence[Column]) -> None:
+    """What is done to each column, or to each kind where there are many."""
+    if len(columns) <= SHOWN:
+        rows = [{"column": c.name, "kind": c.kind, "what is done to it": c.treatment} for c in columns]
+    else:
+        kinds = dict.fromkeys(column.kind for column in columns)
+        rows = [_summed_up(kind, [c for c in columns if c.kind == kind]) for kind in kinds]
+    print_table("", rows, words=list(rows[0]))
 
 
 def _summed_up(kind: str, columns: Sequence[Column]) -> dict[str, str]:
@@ -207,13 +212,10 @@ def predict(
     kept = rows.names if keep_columns else [name for name in fitted.identifiers if name in rows.names]
     if sets is not None and fitted.evaluation is None:
         raise ValueError("--sets needs a model that was cross-validated: fit it without --no-cv.")
-    frame, findings = fitted.prepare(rows)
     with own_warnings():
-        probabilities = fitted.pipeline.predict_proba(frame)
-        answers = _answers(fitted, rows.frame[kept], probabilities, proba, sets)
-        drift = fitted.drift(rows, findings)
-    write_table(answers, output)
-    for sentence in [*_oddities(fitted, rows, findings), *_warnings_of(drift)]:
+        probabilities, drift = fitted.answer(rows)
+    write_table(_answers(fitted, rows.frame[kept], probabilities, proba, sets), output)
+    for sentence in [*_oddities(fitted, rows, drift.findings), *_warnings_of(drift)]:
         note(f"Note: {sentence}")
     if output != "-":
         say(f"Wrote {len(rows)} rows to {output}.")
@@ -271,12 +273,10 @@ def evaluate(
     """Tell how good a model is on a table with labels, and whether the table is unlike the training table."""
     fitted = load_model(model, TabularModel)
     rows, labels = fitted.label_numbers(read_table(table), target)
-    frame, findings = fitted.prepare(rows)
     with own_warnings(shown=not as_json):
         started = time.perf_counter()
-        probabilities = fitted.pipeline.predict_proba(frame)
+        probabilities, drift = fitted.answer(rows)
         seconds = time.perf_counter() - started
-        drift = fitted.drift(rows, findings)
     result = Evaluation.of(
         probabilities,
         labels,

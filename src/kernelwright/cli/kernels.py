@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 import kernelwright
-from kernelwright.cli.classify import Json, check_model_output, load_model, report_maker
+from kernelwright.cli.classify import Json, check_model_output, load_model, report_maker, show_columns
 from kernelwright.cli.screen import note, own_warnings, print_json, print_table, say, steps
 from kernelwright.tables import (
     KernelEvaluation,
@@ -129,9 +129,7 @@ def _notes(n_objects: int, n_used: int, form: str, identifier: str | None) -> tu
 def _show(model: KernelModel, seconds: float, output: Path) -> None:
     for sentence in model.notes:
         say(sentence)
-    rows = [{"column": c.name, "kind": c.kind, "what is done to it": c.treatment} for c in model.columns]
-    if len(rows) <= 40:
-        print_table("", rows, words=list(rows[0]))
+    show_columns(model.columns)
     if model.evaluation is None:
         say("No objects were held out, so how good the kernel is on new ones is not known.")
     else:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from kernelwright.arrays import check_memory, class_labels, row_weights
-from kernelwright.calibration import ProbabilityMap, drawn_to_prior
+from kernelwright.calibration import Link, ProbabilityMap
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.scaling import TableViews
@@ -67,17 +67,20 @@ class ProbabilityClassifier(ClassifierMixin):
         Where a row has less :meth:`support` than is usual, they are drawn to the class frequencies, and far from all
         training rows they are these (except with ``probability="clip"``, which is Eq. (6) to the letter).
         """
-        return self._log_proba(*self._outputs_and_support(X)).exp().numpy()
+        return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of :meth:`predict_proba`."""
-        return self._log_proba(*self._outputs_and_support(X)).numpy()
+        outputs, support = self._outputs_and_support(X)
+        return self._link()(outputs, support).numpy()
 
-    def _log_proba(self, outputs: Tensor, support: Tensor) -> Tensor:
-        log_p = self.probability_map_.log(outputs)
-        if not self.probability_map_.returns_to_prior:
-            return log_p
-        return drawn_to_prior(log_p, support, torch.from_numpy(self.class_prior_))
+    def predict_with_support(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """:meth:`predict_proba` and :meth:`support` at the price of one of them."""
+        outputs, support = self._outputs_and_support(X)
+        return self._link()(outputs, support).exp().numpy(), support.numpy()
+
+    def _link(self) -> Link:
+        return Link(self.probability_map_, torch.from_numpy(self.class_prior_))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of largest probability."""

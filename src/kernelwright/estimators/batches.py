@@ -44,6 +44,8 @@ class BatchFitting:
         learn: Any
         _moments: Any
         _calibrate: Any
+        _weighted: bool
+        _holdout: Any
 
     @available_if(_has_features)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -109,6 +111,7 @@ class BatchFitting:
                 moments = moments + Moments.of(Z, targets[rows], weights[rows])
         self._moments = (moments, *others)
         self.ridge_ *= before / moments.total
+        self._weighted |= sample_weight is not None
 
     def _weights_of(self, y: np.ndarray, sample_weight: Any) -> np.ndarray:
         """Weights of rows, not made relative: batches must not differ in what a weight means."""
@@ -118,6 +121,7 @@ class BatchFitting:
 
     def _solve_again(self) -> None:
         moments, sample, alpha = self._moments
+        self._holdout = None  # losses of the model as it was before
         self._calibrate(explicit(moments, self.kernel_.features, sample, self.ridge_), alpha)
 
     @available_if(_has_features)

@@ -82,8 +82,8 @@ class BoundedRisk:
     if TYPE_CHECKING:  # what the classifier itself has
         classes_: np.ndarray
         complexity_: float
-        raw_outputs: Any
-        predict: Any
+        _outputs_and_support: Any
+        _link: Any
         _risk_terms: RiskTerms
         _holdout: tuple[np.ndarray, np.ndarray] | None
 
@@ -170,13 +170,14 @@ class BoundedRisk:
         if X is None or y is None:
             raise ValueError("Held-out rows need both X and y.")
         y = column_or_1d(y)
-        outputs = self.raw_outputs(X)
+        outputs, support = self._outputs_and_support(X)
         check_consistent_length(outputs, y)
-        return self._losses(outputs, self.predict(X), y)
+        return self._losses(outputs, support, y)
 
-    def _losses(self, outputs: np.ndarray, answers: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _losses(self, outputs: Tensor, support: Tensor, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        answers = self.classes_[self._link()(outputs, support).argmax(1).numpy()]
         known = np.isin(y, self.classes_)
         losses = np.ones(len(y))  # a label that was never seen has no output: the largest loss
         targets = one_hot(np.searchsorted(self.classes_, y[known]), len(self.classes_))
-        losses[known] = clipped_losses(torch.from_numpy(outputs[known]), targets)
+        losses[known] = clipped_losses(outputs[torch.from_numpy(known)], targets)
         return losses, answers != y

@@ -33,6 +33,7 @@ from kernelwright.estimators.predictions import EmbeddingPredictions
 from kernelwright.features import FeatureMap, Nystroem, RandomFourier, fourier_features
 from kernelwright.indefinite import signature
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
+from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.linalg import threads_for
 from kernelwright.scaling import make_scaler
 from kernelwright.solvers import (
@@ -311,7 +312,11 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         in_embedding[np.flatnonzero(kept)[solved]] = True
         self._rows = (in_embedding, place, embedded.weights.numpy(), embedded.strata.numpy())
         self._learn_and_solve(kernel, data, embedded, warm)
-        self._holdout = self._losses_at(rows.subset(held)) if len(held) else None
+        self._holdout = None
+        if len(held):
+            kept_apart = rows.subset(held)
+            outputs, support = self._at_rows(kept_apart.X, kept_apart.points)
+            self._holdout = self._losses(outputs, support, self.classes_[kept_apart.labels])
         if self._explicit and self.features is None:
             self._report_signature()
         return self
@@ -356,12 +361,6 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         if prior is None and self.learn == "auto":
             prior = smoothed_prior(targets, w)
         return TrainingSet.of(points, targets, weights=w, prior=prior), place
-
-    def _losses_at(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Clipped losses and wrong answers at rows that were not fitted."""
-        outputs, support = self._at_rows(rows.X, rows.points)
-        answers = self.classes_[self._log_proba(outputs, support).argmax(1).numpy()]
-        return self._losses(outputs.numpy(), answers, self.classes_[rows.labels])
 
     def _report_signature(self) -> None:
         """Say how indefinite the kernel is: its negative eigenvalues were flipped."""
@@ -521,8 +520,10 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
 
     def _kernel_as_given(self) -> bool:
         """Whether nothing about the kernel was taken from the rows."""
-        named = isinstance(self.kernel, Kernel) and self.kernel.definite and "median" not in repr(self.kernel)
-        return self.learn is None and named and self.scaler_ is None
+        if self.learn is not None or self.scaler_ is not None or not isinstance(self.kernel, Kernel):
+            return False
+        parts = (part for part in self.kernel.modules() if isinstance(part, HasLengthScales))
+        return self.kernel.definite and not any(part.median for part in parts)
 
     def _bound_faults(self) -> tuple[str, ...]:
         """Why bounds from training rows are no guarantee, in sentences."""

@@ -10,7 +10,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from kernelwright.conformal import LeftOutRows, Link
+from kernelwright.conformal import LeftOutRows
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.entropy import clip_entropy, embedding_entropy
 from kernelwright.estimators.base import KernelEstimator, ProbabilityClassifier
@@ -135,9 +135,6 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
         return result
 
     # leaving out training rows, for prediction sets ------------------------------------------------------
-
-    def _link(self) -> Link:
-        return Link(self.probability_map_, torch.from_numpy(self.class_prior_))
 
     def _left_out_rows(self) -> LeftOutRows:
         """What each training row changes at all other points; only an exact or an explicit embedding knows."""

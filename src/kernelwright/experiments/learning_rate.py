@@ -84,6 +84,12 @@ def rate_of(results: Sequence[Result]) -> Rate:
     return Rate(tuple(sorted(errors)), np.array([errors[m] for m in sorted(errors)]))
 
 
+def claims(results: Sequence[Result]) -> dict[str, bool]:
+    """The theorem."""
+    rate = rate_of(results)
+    return {f"The error falls as m^{rate.exponent:.2f}, at least as fast as m^{EXPECTED}": rate.reached}
+
+
 def pictures(results: Sequence[Result]) -> dict[str, Picture]:
     """Errors and the power laws, on logarithmic axes."""
     from matplotlib.figure import Figure
@@ -112,5 +118,6 @@ EXPERIMENT = Experiment(
     protocol="A kernel of the hyper-RKHS with noise on its values, learned from all pairs of m points, lambda = 1/m.",
     deviations=("The paper has a theorem (m^-1/2 or faster) and no experiment.",),
     quick="Four sizes, two trials.",
+    claims=claims,
     pictures=pictures,
 )

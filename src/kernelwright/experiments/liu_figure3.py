@@ -23,6 +23,7 @@ __all__ = ["EXPERIMENT", "PAIRS", "SIZES", "trial"]
 PAIRS, SIZES = ((1, 9), (2, 7), (4, 6)), (10, 20, 30, 40, 50)
 METHODS = ("reciprocal neighbours", "hyper-KRR")
 N_TEST = 1000
+MARGIN = 1.5  # points; the paper says "about two"
 
 
 def trial(pair: tuple[int, int], n: int, method: str, seed: int) -> dict[str, float]:
@@ -58,6 +59,13 @@ def tasks(quick: bool) -> list[Task]:
     ]
 
 
+def claims(results: Sequence[Result]) -> dict[str, bool]:
+    """The margin that the paper states."""
+    neighbours, learned = (np.mean([r.value for r in results if r.column == method]) for method in METHODS)
+    sentence = f"hyper-KRR is two points ahead of reciprocal neighbours ({learned:.1f} against {neighbours:.1f} %)"
+    return {sentence: bool(learned - neighbours >= MARGIN)}
+
+
 def pictures(results: Sequence[Result]) -> dict[str, Picture]:
     """Accuracy against the number of images, a plot for each pair of digits."""
     from matplotlib.figure import Figure
@@ -88,5 +96,11 @@ EXPERIMENT = Experiment(
         "DANK is this library's DataAdaptiveKernel with its defaults; C of the SVM is 10.",
     ),
     quick="1 against 9, three trials.",
+    explanations=(
+        "The margin is not reproduced: both extensions are level. The matrix is learned by this library's own DANK, "
+        "which stays close to the Gaussian kernel that it starts from, and for such a matrix the values at the "
+        "nearest neighbour are as good as learned ones. Settings of the published DANK are not printed.",
+    ),
+    claims=claims,
     pictures=pictures,
 )

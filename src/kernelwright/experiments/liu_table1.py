@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import minmax_scale
 
@@ -26,10 +27,12 @@ METHODS = ("known", "nonnegative", "hyper-KRR", "hyper-SVR", "default")
 KERNELS = ("Gaussian", "log")
 
 
-def _known(kind: str, X: np.ndarray, Z: np.ndarray, width: float) -> np.ndarray:
-    import torch
+def _distances(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    return euclidean(torch.from_numpy(X), torch.from_numpy(Z)).numpy()
 
-    distance = euclidean(torch.from_numpy(X), torch.from_numpy(Z)).numpy()
+
+def _known(kind: str, X: np.ndarray, Z: np.ndarray, width: float) -> np.ndarray:
+    distance = _distances(X, Z)
     return np.exp(-0.5 * (distance / width) ** 2) if kind == "Gaussian" else -np.log1p(distance)
 
 
@@ -47,8 +50,7 @@ def trial(kind: str, name: str, method: str, seed: int) -> dict[str, float]:
     X = minmax_scale(X)
     X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=0.8, random_state=seed)
     n_labelled = len(X_train) // 2
-    width = float(np.median(_known("log", X_train[:500], X_train[:500], 1.0)))
-    width = float(np.expm1(-width))  # the median distance
+    width = float(np.median(_distances(X_train[:500], X_train[:500])))
     if method == "known":
         train, unlabelled, test = (
             _known(kind, A, X_train[:n_labelled], width) for A in _parts(X_train, X_test, n_labelled)

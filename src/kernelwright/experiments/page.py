@@ -97,18 +97,22 @@ def reproduction_page(experiments: Sequence[Experiment], folder: Path, pictures:
         share = f"{len(done)} of the {len(planned)} trials that the command runs are in these results.\n"
         if judged:
             share += f"{good} of {judged} published numbers are reached.\n"
-        sections.append(_section(experiment, cells, folder, pictures, share))
+        sections.append(_section(experiment, cells, experiment.claims(results), folder, pictures, share))
     head = HEAD.format(reached=reached, total=total)
     misprints = "## Misprints and slips\n\n" + "".join(f"- **{what}.** Evidence: {why}.\n" for what, why in MISPRINTS)
     return "\n".join([head, *sections, misprints])
 
 
-def _section(experiment: Experiment, cells: Sequence[Cell], folder: Path, pictures: str, share: str) -> str:
+def _section(
+    experiment: Experiment, cells: Sequence[Cell], claimed: dict[str, bool], folder: Path, pictures: str, share: str
+) -> str:
     lines = [f"## {experiment.title}\n", f"`kernelwright reproduce {experiment.name}`. {experiment.protocol}\n"]
     if experiment.deviations:
         lines.append("Deviations from the published protocol:\n")
         lines.append("".join(f"- {sentence}\n" for sentence in experiment.deviations))
     lines.append(share)
+    if claimed:
+        lines.append("".join(f"- {sentence}: {'yes' if holds else '**no**'}.\n" for sentence, holds in claimed.items()))
     rows = cell_rows(cells, everything=sum(cell.published is None for cell in cells) <= SHOWN)
     if rows:
         header = list(rows[0])

@@ -125,6 +125,7 @@ class Experiment:
     deviations: tuple[str, ...] = ()  # from the published protocol, in sentences
     quick: str = ""  # what --quick leaves out
     explanations: tuple[str, ...] = ()  # of systematic differences
+    claims: Callable[[Sequence[Result]], dict[str, bool]] = field(default=lambda results: {})  # what no number says
     pictures: Callable[[Sequence[Result]], dict[str, Picture]] = field(default=lambda results: {})
 
 

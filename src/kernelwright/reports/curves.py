@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from kernelwright.calibration import Reliability, rejection_curve, reliability
 from kernelwright.reports.drawing import ACCENT, CLASS_COLOURS, GREEN, GREY, WARM, legend, new_axes, numbered, plain
@@ -208,8 +209,7 @@ class ConfusionDisplay:
             probabilities = np.asarray(probabilities)[:, None] == np.asarray(classes)
         p = np.asarray(probabilities, dtype=np.float64)
         m = p.shape[1]
-        matrix = np.zeros((m, m), dtype=np.int64)
-        np.add.at(matrix, (numbered(y, classes, m), p.argmax(1)), 1)
+        matrix = confusion_matrix(numbered(y, classes, m), p.argmax(1), labels=range(m))
         shown = names if names is not None else range(m) if classes is None else classes
         return cls(matrix, [str(name) for name in shown]).plot(ax=ax, title=title)
 

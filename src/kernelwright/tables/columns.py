@@ -159,20 +159,21 @@ def _days(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
     import pandas as pd
 
     series = table.frame[name]
-    if pd.api.types.is_datetime64_any_dtype(series.dtype):
-        dates = pd.to_datetime(series, utc=True)
+    try:
+        dates = pd.to_datetime(series, format="ISO8601", errors="coerce", utc=True)
         days = ((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
-    else:  # by Python's own dates: pandas knows no year 9999, a common way to say "never"
-        days = np.array([_day(word) for word in series.astype(object)])
+    except pd.errors.OutOfBoundsDatetime:
+        days = np.full(len(series), np.nan)
+    # pandas may know no year 9999, a common way to say "never"; Python does.
+    unread = np.flatnonzero(np.isnan(days) & series.notna().to_numpy())
+    days[unread] = [_day(word) for word in series.iloc[unread]]
     return days, np.isnan(days) & series.notna().to_numpy()
 
 
 def _day(word: Any) -> float:
     """Days from 1970 to an ISO date, with or without a time; NaN where it is none."""
-    if not isinstance(word, str):
-        word = "" if word is None or word != word else str(word)
     try:
-        when = datetime.fromisoformat(word.strip())
+        when = datetime.fromisoformat(str(word).strip())
     except ValueError:
         return np.nan
     when = when if when.tzinfo is None else when.astimezone(UTC).replace(tzinfo=None)

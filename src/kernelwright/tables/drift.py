@@ -27,9 +27,9 @@ class Drift:
     ----------
     rows : int
         How many were looked at.
-    below : int or None
-        Those with less support than 99 % of the training rows had from the others; None where the model cannot tell.
-    p_value : float or None
+    below : int
+        Those with less support than 99 % of the training rows had from the others.
+    p_value : float
         Chance of so many among rows of the same kind. The level is a quantile of finitely many training rows, so the
         share below it is not exactly a hundredth: it has a beta distribution, and the count a beta-binomial one.
     nowhere : tuple of int
@@ -42,8 +42,8 @@ class Drift:
     """
 
     rows: int
-    below: int | None
-    p_value: float | None
+    below: int
+    p_value: float
     worst: tuple[tuple[int, float], ...]
     findings: tuple[Finding, ...]
     row_word: str = "row"
@@ -52,12 +52,10 @@ class Drift:
     @property
     def found(self) -> bool:
         """Whether more rows lie outside than chance explains."""
-        return self.p_value is not None and self.p_value < SURE
+        return self.p_value < SURE
 
     def sentences(self) -> list[str]:
         """What it means, in plain words."""
-        if self.below is None:
-            return ["This model cannot tell whether rows lie far from its training rows."]
         percent = 100 * self.below / self.rows
         share = f"{self.below} of {self.rows} rows ({percent:.1f} %) lie where the model has little support"
         if self.found:
@@ -80,11 +78,11 @@ class Drift:
 
     def summary(self) -> dict[str, Any]:
         """Plain data."""
-        return asdict(self) | {"found": self.found, "share": None if self.below is None else self.below / self.rows}
+        return asdict(self) | {"found": self.found, "share": self.below / self.rows}
 
 
 def find_drift(
-    support: np.ndarray | None,
+    support: np.ndarray,
     findings: Sequence[Finding],
     *,
     rows: np.ndarray,
@@ -103,8 +101,6 @@ def find_drift(
     >>> drift.found, [row for row, _ in drift.worst]
     (True, [6, 3, 5])
     """
-    if support is None:
-        return Drift(len(rows), None, None, (), tuple(findings), row_word)
     below = int((support < 1).sum())
     rank = max(1, int(np.ceil(USUAL * n_support_rows)))
     p_value = float(betabinom.sf(below - 1, len(support), rank, n_support_rows + 1 - rank))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -179,20 +179,22 @@ class TabularModel:
         """Names of the most probable classes."""
         return np.array(self.classes, dtype=object)[self.predict_proba(rows).argmax(1)]
 
-    def support(self, rows: Any) -> np.ndarray | None:
+    def support(self, rows: Any) -> np.ndarray:
         """How well the training rows cover each row; below 1 is less than 99 % of them had from each other."""
-        measure = getattr(self.classifier, "support", None)  # not every classifier has it
-        return None if measure is None else np.asarray(measure(self.pipeline[:-1].transform(self.prepare(rows)[0])))
+        return self.classifier.support(self.pipeline[:-1].transform(self.prepare(rows)[0]))
 
-    def drift(self, rows: Table, findings: Sequence[Finding]) -> Drift:
-        """Whether rows of a table are unlike the training rows."""
-        return find_drift(
-            self.support(rows),
+    def answer(self, table: Table) -> tuple[np.ndarray, Drift]:
+        """Probabilities of ``classes`` for the rows of a table, and whether these are unlike the training rows."""
+        frame, findings = self.prepare(table)
+        probabilities, support = self.classifier.predict_with_support(self.pipeline[:-1].transform(frame))
+        drift = find_drift(
+            support,
             findings,
-            rows=rows.row_numbers(),
-            row_word=rows.row_word,
-            n_support_rows=getattr(self.classifier, "n_support_rows_", sum(self.class_counts)),
+            rows=table.row_numbers(),
+            row_word=table.row_word,
+            n_support_rows=self.classifier.n_support_rows_,
         )
+        return probabilities, drift
 
     def label_numbers(self, table: Table, target: str | None = None) -> tuple[Table, np.ndarray]:
         """Rows with a label, and the place of each label in ``classes``; a label never seen is an error."""
