@@ -1,8 +1,8 @@
 """All benchmarks, or those that are named: ``python benchmarks/run.py [--quick] [NAME ...]``.
 
-The names are floor, head, default, fits, large, hyper and probabilities. Each prints a table and writes it as CSV into
-``benchmarks/results``. Times are ratios measured side by side in one run wherever one thing is said to be faster than
-another.
+The names are floor, head, default, fits, large, hyper, probabilities and cluster. Each prints a table and writes it
+as CSV into ``benchmarks/results``. Times are ratios measured side by side in one run wherever one thing is said to be
+faster than another.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-NAMES = ["floor", "head", "default", "fits", "large", "hyper", "probabilities"]
+NAMES = ["floor", "head", "default", "fits", "large", "hyper", "probabilities", "cluster"]
 RESULTS = Path(__file__).parent / "results"
 console = Console(width=130)
 
@@ -93,6 +93,13 @@ def main() -> None:
             show("probabilities", title, probabilities.rows(quick))
             title = "Prediction sets at rows never seen: mean over ten random halves"
             show("prediction_sets", title, probabilities.set_rows(quick))
+        elif name == "cluster":
+            import cluster
+
+            show("cluster_workers", "Sums over rows by number of workers", cluster.by_workers(quick))
+            sizes = cluster.by_size(quick)
+            show("cluster_size", "Up to ten million rows, two workers", sizes)
+            show("cluster_plan", "Planned from the rate of one worker", cluster.plan(quick, sizes))
         else:
             parser.error(f"no benchmark {name!r}: {', '.join(NAMES)}")
 

@@ -6,6 +6,7 @@ What stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->`` in a 
 import csv
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -54,7 +55,24 @@ def prediction_sets() -> str:
     return markdown(table)
 
 
-TABLES: dict[str, Callable[[], str]] = {"probabilities": probabilities, "prediction_sets": prediction_sets}
+def plain(name: str) -> str:
+    """A result file as it is, long numbers shortened."""
+    return markdown([{column: _shortened(cell) for column, cell in row.items()} for row in read(name)])
+
+
+def _shortened(cell: str) -> str:
+    if re.fullmatch(r"\d+", cell):
+        return f"{int(cell):,}"
+    if cell == "nan":
+        return ""
+    return f"{float(cell):,.3g}" if re.fullmatch(r"\d+\.\d+(e[+-]?\d+)?", cell) else cell
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "probabilities": probabilities,
+    "prediction_sets": prediction_sets,
+    **{name: partial(plain, name) for name in ("cluster_workers", "cluster_size", "cluster_plan")},
+}
 
 
 def filled(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 from kernelwright.errors import MemoryBudgetError
 
 __all__ = [
+    "ClassTotals",
     "as_matrix",
     "check_memory",
     "class_labels",
@@ -68,21 +70,65 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
-    """Weights of rows: the given ones times those of the classes.
+@dataclass(frozen=True)
+class ClassTotals:
+    """The classes of some rows of positive weight: how many rows, their weight, the largest. Added, those of more."""
 
-    Weights that are all below one are relative, and their mean is made one: elsewhere a weight counts rows, so
-    weights of sum one would mean a data set of one row.
-    """
+    classes: np.ndarray
+    rows: np.ndarray
+    weight: np.ndarray
+    largest: np.ndarray
+
+    @classmethod
+    def of(cls, y: np.ndarray, weights: np.ndarray) -> ClassTotals:
+        """From labels and weights."""
+        classes, labels = np.unique(y, return_inverse=True)
+        return cls._grouped(classes, labels, np.ones(len(y), dtype=np.int64), weights, weights)
+
+    @classmethod
+    def _grouped(cls, classes: np.ndarray, labels: np.ndarray, *columns: np.ndarray) -> ClassTotals:
+        rows, weight, largest = columns
+        n, most = len(classes), np.zeros(len(classes))
+        np.maximum.at(most, labels, largest)
+        return cls(classes, np.bincount(labels, rows, n), np.bincount(labels, weight, n), most)
+
+    def __add__(self, other: ClassTotals) -> ClassTotals:
+        if not len(other.classes) or not len(self.classes):
+            return self if len(self.classes) else other
+        classes, labels = np.unique(np.concatenate([self.classes, other.classes]), return_inverse=True)
+        pairs = ((self.rows, other.rows), (self.weight, other.weight), (self.largest, other.largest))
+        return self._grouped(classes, labels, *map(np.concatenate, pairs))
+
+    @property
+    def n_rows(self) -> int:
+        """Of all classes."""
+        return int(self.rows.sum())
+
+    def factors(self, class_weight: Any) -> np.ndarray:
+        """What weights of the rows of each class are multiplied by.
+
+        Weights that are all below one are relative, and their mean is made one: elsewhere a weight counts rows, so
+        weights of sum one would mean a data set of one row.
+        """
+        if class_weight == "balanced":
+            factors = self.n_rows / (len(self.classes) * self.rows)
+        else:
+            factors = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
+        counted = factors > 0
+        if not counted.any():
+            raise ValueError("All weights are zero: there is nothing to learn from.")
+        if (factors * self.largest).max() >= 1.0:
+            return factors
+        return factors * self.rows[counted].sum() / (factors * self.weight).sum()
+
+
+def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
+    """Weights of rows: the given ones times those of the classes, made to count rows."""
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     counted = weights > 0
-    if class_weight is not None and counted.any():
-        classes, labels = np.unique(y[counted], return_inverse=True)
-        weights[counted] *= compute_class_weight(class_weight, classes=classes, y=y[counted])[labels]
-        counted = weights > 0
-    if not counted.any():
-        raise ValueError("All weights are zero: there is nothing to learn from.")
-    return weights / weights[counted].mean() if weights.max() < 1.0 else weights
+    totals = ClassTotals.of(y[counted], weights[counted])
+    weights[counted] *= totals.factors(class_weight)[np.searchsorted(totals.classes, y[counted])]
+    return weights
 
 
 def merge_duplicates(

@@ -13,6 +13,10 @@ class MemoryBudgetError(MemoryError):
     """A job was refused before it started because its matrices would not fit in memory."""
 
 
+class WorkerLostError(RuntimeError):
+    """Workers of a cluster could not hold a chunk of the data; the message says which setting to change."""
+
+
 class NumericalRepairWarning(UserWarning):
     """A matrix was changed a little so that it could be factorised; the message says by how much."""
 

@@ -6,10 +6,13 @@ SciPy reaches ``potri`` and ``syrk``, which torch does not, and is about twice a
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +27,7 @@ __all__ = [
     "eigen",
     "factorise",
     "low_rank_root",
+    "on_one_thread",
     "spectrum",
     "symmetric_outer",
     "thin_product",
@@ -49,8 +53,45 @@ def threads_for(n_rows: int) -> Iterator[None]:
     if n_rows > ONE_THREAD_UP_TO:
         yield
     else:
-        with ThreadpoolController().limit(limits=1):
+        # OpenMP keeps its number for each thread that asks, BLAS one for the whole process.
+        with _thread_pools("openmp").limit(limits=1), _one_blas_thread:
             yield
+
+
+def on_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """``function(*arguments)`` for work done side by side: more threads for one would take them from another."""
+    with threads_for(0):
+        return function(*arguments)
+
+
+@cache
+def _thread_pools(api: str) -> Any:
+    """The libraries that have threads. To look for them takes longer than a small solve."""
+    return ThreadpoolController().select(user_api=api)
+
+
+class _OneBlasThread:
+    """A limit that several threads may hold at once: the first sets it, the last restores the former number."""
+
+    def __init__(self) -> None:
+        self.lock, self.holders = threading.Lock(), 0
+        self.limit: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.holders += 1
+            if self.holders == 1:
+                self.limit = _thread_pools("blas").limit(limits=1)
+                self.limit.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.holders -= 1
+            if self.holders == 0:
+                self.limit.__exit__(*error)
+
+
+_one_blas_thread = _OneBlasThread()
 
 
 @dataclass(frozen=True)

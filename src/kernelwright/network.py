@@ -137,12 +137,21 @@ class LinearHead(Head):
 
     def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> Solution:
         """By a sum over blocks of rows: only one block's features are held at a time."""
+        return self.solve_sums(self.sum_up(network, data), network, data.subset(judged), choose_ridge=choose_ridge)
+
+    def sum_up(self, network: EmbeddingNetwork, data: TrainingSet) -> Moments:
+        """The moments of the features of all rows."""
         blocks = (data.subset(rows) for rows in torch.arange(len(data)).split(BLOCK_ROWS))
-        moments = reduce(
+        return reduce(
             operator.add,
             (Moments.of(self.widen(network.features(some.points)), some.targets, some.weights) for some in blocks),
         )
-        some, ridge = data.subset(judged), float(self.ridge.detach())
+
+    def solve_sums(
+        self, moments: Moments, network: EmbeddingNetwork, some: TrainingSet, *, choose_ridge: bool
+    ) -> Solution:
+        """The embedding of rows that have been summed up; ``some`` of them are judged."""
+        ridge = float(self.ridge.detach())
         Z = self.widen(network.features(some.points))
 
         def left_out(ridge: float) -> Tensor:

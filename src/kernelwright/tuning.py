@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from joblib import Parallel, delayed, effective_n_jobs
 
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.errors import CollapseWarning, NumericalError
 from kernelwright.kernels import ConvexSum, FeatureKernel, Kernel
-from kernelwright.linalg import threads_for
+from kernelwright.linalg import on_one_thread, threads_for
 from kernelwright.objectives import USUAL_NOISE, Hyperparameters, Objective
 from kernelwright.parameters import plain_values
 from kernelwright.risk import complexity_multiplier
@@ -181,27 +182,39 @@ def _grid(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
     state = copy.deepcopy(kernel.state_dict())
     scales = [name for name in state if name.endswith("log_lengthscale")]
     factors = np.log(2.0) * np.arange(-3, 4) if scales else np.zeros(1)
+    states = [{name: v + factor if name in scales else v for name, v in state.items()} for factor in factors]
     history: list[Step] = []
-    best = (math.inf, 0.0, 0.01)
-
-    def move(factor: float) -> None:
-        kernel.load_state_dict({name: v + factor if name in scales else v for name, v in state.items()})
-
+    best: tuple[float, int, float] = (math.inf, 0, 0.01)
+    # One after another, unless joblib.parallel_config says where else.
+    work = partial(on_one_thread, _grid_row) if effective_n_jobs(None) > 1 else _grid_row
+    rows = Parallel(return_as="generator")(delayed(work)(kernel, moved, objective, data) for moved in states)
     with stopping(history):
-        for factor, ridge in itertools.product(factors, 10.0 ** np.arange(-7.0, 0.5)):
-            move(factor)
-            hyper = Hyperparameters(kernel, ridge)
-            try:
-                found = objective(hyper, data)
-            except NumericalError:  # this point of the grid is none; the others may be
-                continue
-            history.append(Step(found.value, found.loss, found.complexity, plain_values(hyper)))
-            best = min(best, (found.value, factor, ridge))
-            if settings.callback is not None:
-                settings.callback(history[-1])
-    value, factor, ridge = best
-    move(factor)
+        for number, row in enumerate(rows):
+            for ridge, step in row:
+                history.append(step)
+                best = min(best, (step.objective, number, ridge))
+                if settings.callback is not None:
+                    settings.callback(step)
+    value, number, ridge = best
+    kernel.load_state_dict(states[number])
     return Choice(kernel, ridge, value, history, f"Best of {len(history)} grid points.")
+
+
+def _grid_row(
+    kernel: Kernel, state: dict[str, Any], objective: Objective, data: TrainingSet
+) -> list[tuple[float, Step]]:
+    """The ridges of a grid at one state of the kernel, with what was found."""
+    kernel = copy.deepcopy(kernel)  # rows may be worked on at the same time, by threads
+    kernel.load_state_dict(state)
+    found = []
+    for ridge in 10.0 ** np.arange(-7.0, 0.5):
+        hyper = Hyperparameters(kernel, ridge)
+        try:
+            terms = objective(hyper, data)
+        except NumericalError:  # this point of the grid is none; the others may be
+            continue
+        found.append((float(ridge), Step(terms.value, terms.loss, terms.complexity, plain_values(hyper))))
+    return found
 
 
 # The library's own recipe --------------------------------------------------------------------------------------

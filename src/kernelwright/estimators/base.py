@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from kernelwright.arrays import check_memory, class_labels, row_weights
 from kernelwright.calibration import Link, ProbabilityMap
+from kernelwright.chunks import dask_mean, is_dask, lazily
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.scaling import TableViews
@@ -29,6 +31,19 @@ BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
 
 
 MERGE_UP_TO = 5000  # rows, where equal rows need not be merged: beyond, it costs more than it says
+
+
+def by_chunks(method: Callable[..., np.ndarray]) -> Callable[..., Any]:
+    """For a Dask collection the method gives a Dask array, lazily, a chunk for each chunk."""
+
+    @functools.wraps(method)
+    def either(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X, *arguments, **options)
+        check_is_fitted(self)
+        return lazily(getattr(self, method.__name__), X, *arguments, **options)
+
+    return either
 
 
 class ProbabilityClassifier(ClassifierMixin):
@@ -52,15 +67,18 @@ class ProbabilityClassifier(ClassifierMixin):
         """Raw outputs and support of each row."""
         raise NotImplementedError
 
+    @by_chunks
     def raw_outputs(self, X: Any) -> np.ndarray:
         """``f(x)`` of Eq. (5), a column for each class: estimates of the probabilities that may leave [0, 1]."""
         return self._outputs_and_support(X)[0].numpy()
 
+    @by_chunks
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw outputs (Eq. 5); for two classes the second less the first, as scikit-learn has it."""
         outputs = self.raw_outputs(X)
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
+    @by_chunks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Calibrated probabilities, a column for each of ``classes_``.
 
@@ -69,6 +87,7 @@ class ProbabilityClassifier(ClassifierMixin):
         """
         return np.exp(self.predict_log_proba(X))
 
+    @by_chunks
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of :meth:`predict_proba`."""
         outputs, support = self._outputs_and_support(X)
@@ -82,10 +101,20 @@ class ProbabilityClassifier(ClassifierMixin):
     def _link(self) -> Link:
         return Link(self.probability_map_, torch.from_numpy(self.class_prior_))
 
+    @by_chunks
     def predict(self, X: Any) -> np.ndarray:
         """The class of largest probability."""
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows (of their weight) whose class is named right."""
+        if not is_dask(X):
+            return super().score(X, y, sample_weight)
+        return dask_mean(self._hits, X, y, sample_weight)
+
+    def _hits(self, X: Any, y: Any) -> np.ndarray:
+        return (self.predict(X) == np.asarray(y)).astype(np.float64)
 
     @property
     def n_support_rows_(self) -> int:
@@ -93,6 +122,7 @@ class ProbabilityClassifier(ClassifierMixin):
         check_is_fitted(self)
         return self._support.n_rows
 
+    @by_chunks
     def support(self, X: Any) -> np.ndarray:
         """How much the training rows say about each row.
 

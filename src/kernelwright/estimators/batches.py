@@ -1,24 +1,78 @@
-"""Fitting in batches, for an embedding of explicit features."""
+"""Fitting in batches and chunks, for an embedding of explicit features, which needs only sums over its rows."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, validate_data
+from torch import Tensor
 
-from kernelwright.arrays import one_hot
+from kernelwright.arrays import generator, one_hot
+from kernelwright.chunks import Block, Chunks, DaskRows, example_row
 from kernelwright.embedding import smoothed_prior
+from kernelwright.kernels import FeatureKernel
 from kernelwright.primal import Moments
 from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit
 
 __all__ = ["BOUND_ROWS", "BatchFitting"]
 
 BOUND_ROWS = 10_000  # enough for the largest k(x, x) of an unbounded kernel
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training rows: vectors as they came, or points that a kernel on other things has made of them."""
+
+    X: Any
+    points: Tensor | None
+    labels: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, block: Block) -> Rows:
+        """Vectors that have been checked."""
+        return cls(block.X, None, block.labels, block.weights)
+
+    def subset(self, chosen: np.ndarray) -> Rows:
+        """Some of the rows; all of them are not copied."""
+        if len(chosen) == len(self.labels):
+            return self
+        X = None if self.X is None else self.X[chosen]
+        points = None if self.points is None else self.points[torch.from_numpy(chosen)]
+        return Rows(X, points, self.labels[chosen], self.weights[chosen])
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """All that is kept of rows: the moments of their features, and the range of the rows themselves."""
+
+    moments: Moments
+    low: Tensor
+    high: Tensor
+
+    def __add__(self, other: RowSums) -> RowSums:
+        low, high = torch.minimum(self.low, other.low), torch.maximum(self.high, other.high)
+        return RowSums(self.moments + other.moments, low, high)
+
+
+def sum_rows(block: Block, kernel: FeatureKernel, scaler: Any, n_classes: int) -> RowSums:
+    """The sums of a block, made of some rows at a time."""
+    found: RowSums | None = None
+    with torch.no_grad():
+        for start in range(0, len(block.X), FEATURE_ROWS):
+            X, labels, weights = (column[start : start + FEATURE_ROWS] for column in block)
+            points = kernel.encode(X if scaler is None else scaler.transform(X))
+            moments = Moments.of(kernel.features(points), one_hot(labels, n_classes), torch.from_numpy(weights))
+            own = RowSums(moments, points.min(0).values, points.max(0).values)
+            found = own if found is None else found + own
+    assert found is not None
+    return found
 
 
 def _has_features(model: BatchFitting) -> bool:
@@ -39,13 +93,26 @@ class BatchFitting:
         kernel_: Any
         ridge_: float
         fit: Any
-        _encode: Any
         class_weight: Any
         learn: Any
+        kernel_share: float | None
+        holdout_share: float | None
+        batch_size: int | None
+        random_state: Any
+        features_: Any
+        scaler_: Any
         _moments: Any
+        _range: tuple[Tensor, Tensor]
+        _rows: Any
+        _gather: Any
+        _learn: Any
         _calibrate: Any
+        _report_signature: Any
         _weighted: bool
         _holdout: Any
+
+        @property
+        def _explicit(self) -> bool: ...
 
     @available_if(_has_features)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -81,7 +148,7 @@ class BatchFitting:
         moments, sample, alpha = self._moments
         places = torch.from_numpy(np.searchsorted(self.classes_, known))
 
-        def widened(columns: torch.Tensor) -> torch.Tensor:
+        def widened(columns: Tensor) -> Tensor:
             wide = columns.new_zeros(len(columns), len(self.classes_))
             wide[:, places] = columns
             return wide
@@ -101,16 +168,12 @@ class BatchFitting:
             raise ValueError(f"Labels {list(unknown)} are new: pass all classes to the first call of partial_fit.")
         if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all rows at once; pass a dict to fit in batches.")
-        targets = one_hot(np.searchsorted(self.classes_, y), len(self.classes_))
-        weights = torch.from_numpy(self._weights_of(y, sample_weight))
-        moments, *others = self._moments
-        before = moments.total
-        with torch.no_grad():
-            for rows in torch.arange(len(X)).split(FEATURE_ROWS):
-                Z = self.kernel_.features(self._encode(self.kernel_, X[rows.numpy()]))
-                moments = moments + Moments.of(Z, targets[rows], weights[rows])
-        self._moments = (moments, *others)
-        self.ridge_ *= before / moments.total
+        block = Block(X, np.searchsorted(self.classes_, y), self._weights_of(y, sample_weight))
+        sums = sum_rows(block, self.kernel_, self.scaler_, len(self.classes_))
+        before, *others = self._moments
+        sums += RowSums(before, *self._range)
+        self._moments, self._range = (sums.moments, *others), (sums.low, sums.high)
+        self.ridge_ *= before.total / sums.moments.total
         self._weighted |= sample_weight is not None
 
     def _weights_of(self, y: np.ndarray, sample_weight: Any) -> np.ndarray:
@@ -158,4 +221,42 @@ class BatchFitting:
         for X, y in rest:
             self._add(np.asarray(X), np.asarray(y))
         self._solve_again()
+        return self
+
+    # all rows in chunks ---------------------------------------------------------------------------------
+
+    def _sums_suffice(self) -> bool:
+        """Whether nothing is asked for that needs single rows afterwards."""
+        return self._explicit and self.kernel_share is None and self.holdout_share is None
+
+    def _check_chunks(self, X: Any, y: Any, sample_weight: Any) -> DaskRows:
+        """A Dask collection, its classes known, ready to be read."""
+        if not self._sums_suffice():
+            raise ValueError(
+                "Rows in a Dask collection are summed up where they are: this needs features=..., such as "
+                "features=RandomFourier(1000), and neither kernel_share nor holdout_share. For an embedding by a "
+                "kernel bring the rows here: fit(X.compute(), y.compute())."
+            )
+        validate_data(self, example_row(X), skip_check_array=True)  # names and number of columns
+        chunks, self.classes_, self._weighted = DaskRows.read(X, y, sample_weight, self.class_weight, self)
+        return chunks
+
+    def _fit_chunks(self, kernel: Any, chunks: Chunks) -> Self:
+        """Learn the hyperparameters from a random sample, then sum up all rows, chunk by chunk."""
+        random = generator(self.random_state)
+        seed = int(torch.randint(2**31 - 1, (), generator=random))
+        self.scaler_ = None
+        data, place = self._gather(kernel, Rows.of(chunks.sample(np.random.default_rng(seed))))
+        self._rows = (np.ones(len(place), dtype=bool), place, data.weights.numpy(), data.strata.numpy())
+        self._learn(kernel, data, len(chunks), random)
+        self.features_ = self.kernel_.features
+        sums = chunks.map_reduce(sum_rows, self.kernel_, self.scaler_, len(self.classes_))
+        if self.learn not in (None, "median") and self.batch_size is None:
+            self.ridge_ *= data.total_weight / sums.moments.total  # what a sample says of all rows is n lambda
+        with torch.no_grad():
+            alpha = math.sqrt(float(self.kernel_.sup_diag(data.points[:BOUND_ROWS])))
+        self._moments, self._range = (sums.moments, data.sample(LEFT_OUT_ROWS, random), alpha), (sums.low, sums.high)
+        self._solve_again()
+        if self.features is None:
+            self._report_signature()
         return self

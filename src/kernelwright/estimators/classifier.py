@@ -7,7 +7,6 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from kernelwright.arrays import generator, merge_duplicates, one_hot, seed_of
 from kernelwright.calibration import fit_map, fit_shifted_power
+from kernelwright.chunks import Block, Chunks, SlicedRows, is_dask
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.errors import NumericalRepairWarning
 from kernelwright.estimators.base import (
@@ -27,10 +27,10 @@ from kernelwright.estimators.base import (
     refuse_if_too_large,
     with_lines,
 )
-from kernelwright.estimators.batches import BOUND_ROWS, BatchFitting
+from kernelwright.estimators.batches import BOUND_ROWS, BatchFitting, Rows
 from kernelwright.estimators.bounds import HERDED, UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.estimators.predictions import EmbeddingPredictions
-from kernelwright.features import FeatureMap, Nystroem, RandomFourier, fourier_features
+from kernelwright.features import FeatureMap, Nystroem, fourier_features
 from kernelwright.indefinite import signature
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.kernels.vector import HasLengthScales
@@ -64,24 +64,6 @@ LEARN = (
     "cross-validation",
     "median",
 )
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Training rows: vectors as they came, or points that a kernel on other things has made of them."""
-
-    X: Any
-    points: Tensor | None
-    labels: np.ndarray
-    weights: np.ndarray
-
-    def subset(self, chosen: np.ndarray) -> Rows:
-        """Some of the rows; all of them are not copied."""
-        if len(chosen) == len(self.labels):
-            return self
-        X = None if self.X is None else self.X[chosen]
-        points = None if self.points is None else self.points[torch.from_numpy(chosen)]
-        return Rows(X, points, self.labels[chosen], self.weights[chosen])
 
 
 class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
@@ -296,12 +278,26 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
     # learning ------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EmbeddingClassifier:
-        """Learn the hyperparameters, solve the embedding on all rows and calibrate its probabilities."""
+        """Learn the hyperparameters, solve the embedding on all rows and calibrate its probabilities.
+
+        With ``features``, X and y may be Dask arrays or data frames: rows are summed up where they are.
+        """
         self._validate_params()
         self.__dict__.pop("_moments", None)
         self._warm = warm = self.warm_start and hasattr(self, "kernel_")
         kernel = copy.deepcopy(self.kernel_) if warm else self._start_kernel()
-        rows, kept = self._check_training_data(kernel, X, y, sample_weight)
+        chunks: Chunks
+        if is_dask(X):
+            chunks = self._check_chunks(X, y, sample_weight)
+            if len(chunks) > chunks.n_gathered:
+                return self._fit_chunks(kernel, chunks)
+            rows, kept = Rows.of(chunks.take(np.arange(len(chunks)))), np.ones(len(chunks), dtype=bool)
+        else:
+            rows, kept = self._check_training_data(kernel, X, y, sample_weight)
+            if self._sums_suffice() and rows.X is not None:
+                chunks = SlicedRows(Block(rows.X, rows.labels, rows.weights))
+                if len(chunks) > chunks.n_gathered:
+                    return self._fit_chunks(kernel, chunks)
         learned, solved, held = self._split(len(rows.labels))
         self.scaler_ = None
         data, place = self._gather(kernel, rows.subset(learned))
@@ -311,7 +307,9 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         in_embedding = np.zeros(len(kept), dtype=bool)
         in_embedding[np.flatnonzero(kept)[solved]] = True
         self._rows = (in_embedding, place, embedded.weights.numpy(), embedded.strata.numpy())
-        self._learn_and_solve(kernel, data, embedded, warm)
+        random = generator(self.random_state)
+        self._learn(kernel, data, len(embedded), random)
+        self._solve(embedded, random)
         self._holdout = None
         if len(held):
             kept_apart = rows.subset(held)
@@ -375,10 +373,10 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
                 stacklevel=3,
             )
 
-    def _learn_and_solve(self, kernel: Kernel, data: TrainingSet, rows: TrainingSet, warm: bool) -> None:
-        """Learn the kernel from ``data``, solve the embedding on ``rows``: mostly the same."""
-        random = generator(self.random_state)
-        self.solver_, self.n_landmarks_ = self._pick_solver(len(rows))
+    def _learn(self, kernel: Kernel, data: TrainingSet, n_rows: int, random: torch.Generator) -> None:
+        """Learn the kernel and the ridge from ``data``, for an embedding of so many rows."""
+        warm = self._warm
+        self.solver_, self.n_landmarks_ = self._pick_solver(n_rows)
         settings = Settings(
             learn=self.learn,
             complexity_weight=self.complexity_weight,
@@ -398,7 +396,6 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         self.kernel_, self.ridge_, self.objective_ = choice.kernel, choice.ridge, choice.value
         self.history_, self.n_iter_ = choice.history, max(len(choice.history), 1)
         self.batch_size_ = choice.batch_size
-        self._solve(rows, random)
 
     def _start_kernel(self) -> Kernel:
         if self.features is None:
@@ -481,9 +478,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
                     self.features_ = fourier_features(self.kernel_, size, data.points.shape[1], seed)
                 moments, sample = sum_up(self.features_, data), data.sample(LEFT_OUT_ROWS, random)
                 found = explicit(moments, self.features_, sample, self.ridge_)
-            alpha = math.sqrt(float(self.kernel_.sup_diag(data.points[:BOUND_ROWS])))
-            if isinstance(self.features_, RandomFourier):
                 self._range = (data.points.min(0).values, data.points.max(0).values)
+            alpha = math.sqrt(float(self.kernel_.sup_diag(data.points[:BOUND_ROWS])))
         if self._explicit:
             self._moments = (moments, sample, alpha)
         self._calibrate(found, alpha)

@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,14 +22,25 @@ from torch import Tensor, nn
 
 from kernelwright.arrays import merge_duplicates, one_hot, seed_of
 from kernelwright.calibration import fit_map
+from kernelwright.chunks import Block, DaskRows, example_row, is_dask
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
 from kernelwright.errors import CollapseWarning
-from kernelwright.estimators.base import MERGE_UP_TO, ProbabilityClassifier, refuse_if_too_large, with_lines
+from kernelwright.estimators.base import MERGE_UP_TO, ProbabilityClassifier, by_chunks, refuse_if_too_large, with_lines
 from kernelwright.estimators.bounds import UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.kernels import Kernel
 from kernelwright.linalg import threads_for
-from kernelwright.network import ACTIVATIONS, Bound, EmbeddingNetwork, KernelHead, LinearHead, known_bound, mlp
+from kernelwright.network import (
+    ACTIVATIONS,
+    Bound,
+    EmbeddingNetwork,
+    KernelHead,
+    LinearHead,
+    Moments,
+    Solution,
+    known_bound,
+    mlp,
+)
 from kernelwright.risk import complexity_multiplier
 from kernelwright.scaling import make_scaler
 from kernelwright.training import Step
@@ -38,6 +50,29 @@ __all__ = ["EmbeddingNetworkClassifier"]
 HOLD_OUT_FROM = 2000  # rows; with fewer, every row is needed for learning
 START_RIDGE = 0.01
 JUDGED_ROWS = 1000  # enough for a ridge and two numbers of a probability map
+
+
+@dataclass(frozen=True)
+class InputReader:
+    """Checked rows as a network takes them: scaled, and flat if it is a fully connected one."""
+
+    scaler: Any
+    flat: bool
+
+    def __call__(self, X: np.ndarray) -> Tensor:
+        """Some rows."""
+        if self.scaler is not None:
+            X = self.scaler.transform(X.reshape(len(X), -1)).reshape(X.shape)
+        if self.flat:
+            X = X.reshape(len(X), -1)
+        return torch.from_numpy(np.require(X, requirements=["C", "W"]))  # torch takes no read-only memory
+
+
+def sum_features(block: Block, network: EmbeddingNetwork, reader: InputReader, n_classes: int) -> Moments:
+    """The moments of the features of a block of rows."""
+    assert isinstance(network.head, LinearHead)
+    targets, weights = one_hot(block.labels, n_classes), torch.from_numpy(block.weights)
+    return network.head.sum_up(network, TrainingSet.of(reader(block.X), targets, weights=weights))
 
 
 class EmbeddingNetworkClassifier(
@@ -252,9 +287,17 @@ class EmbeddingNetworkClassifier(
     # learning ------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EmbeddingNetworkClassifier:
-        """Train the network, solve the embedding on all rows and calibrate its probabilities."""
+        """Train the network, solve the embedding on all rows and calibrate its probabilities.
+
+        X and y may be Dask arrays or data frames: the network learns from at most 50,000 of their rows, and the
+        embedding is summed up over all of them where they are.
+        """
         self._validate_params()
-        X, labels, weights = self._check_training_data(X, y, sample_weight)
+        chunks = self._check_chunks(X, y, sample_weight) if is_dask(X) else None
+        if chunks is None:
+            X, labels, weights = self._check_training_data(X, y, sample_weight)
+        else:
+            X, labels, weights = self._merged(chunks.sample(np.random.default_rng(seed_of(self.random_state))))
         self.scaler_ = self._fit_scaler(X, weights)
         data = TrainingSet.of(self._inputs(X), one_hot(labels, len(self.classes_)), weights=torch.from_numpy(weights))
         checkpoint, seed = None, seed_of(self.random_state)
@@ -275,15 +318,44 @@ class EmbeddingNetworkClassifier(
                 checkpoint=checkpoint,
             )
             self.objective_, self.history_, self.n_iter_ = result.value, result.history, result.n_iter
-            self._solve(network, data, judged, bound, choose_ridge=self.choose_ridge and len(learned) < len(data))
+            if (self.precision == "auto" and self.module is None) or self.precision == "double":
+                network.double()
+            choose_ridge = self.choose_ridge and len(learned) < len(data)
+            if chunks is None or len(chunks) <= chunks.n_gathered:
+                n_rows = data.total_weight
+                solution = network.head.solve(network, data, judged, choose_ridge=choose_ridge)
+            else:
+                assert isinstance(network.head, LinearHead)  # a kernel was refused
+                moments = chunks.map_reduce(sum_features, network, self._reader(), len(self.classes_))
+                n_rows = moments.total
+                some = data.subset(judged)
+                solution = network.head.solve_sums(moments, network, some, choose_ridge=choose_ridge)
+            self._finish(network, solution, data, judged, n_rows, bound)
         return self
 
+    def _check_chunks(self, X: Any, y: Any, sample_weight: Any) -> DaskRows:
+        """A Dask collection, its classes known, ready to be read."""
+        validate_data(self, example_row(X), skip_check_array=True)  # names and number of columns
+        options = {"dtype": [np.float64, np.float32], "allow_nd": True}
+        chunks, self.classes_, self._weighted = DaskRows.read(X, y, sample_weight, self.class_weight, self, **options)
+        self._holdout = None
+        if self.kernel is not None and len(chunks) > chunks.n_gathered:
+            raise ValueError(
+                f"A kernel on top of the network needs all {len(chunks)} rows in one place. Use kernel=None, whose "
+                "embedding is summed up where the rows are."
+            )
+        return chunks
+
     def _check_training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Inputs, labels and weights of the rows that count; equal rows of a table are merged."""
+        """Inputs, labels and weights of the rows that count."""
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
         labels, weights, kept = self._check_labels(y, sample_weight)
         self._weighted, self._holdout = bool(np.ptp(weights) > 0), None
-        X = X[kept]
+        return self._merged(Block(X[kept], labels, weights))
+
+    def _merged(self, rows: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Equal rows of a table merged."""
+        X, labels, weights = rows
         if X.ndim == 2 and len(X) <= MERGE_UP_TO:
             X, labels, weights, _ = merge_duplicates(X, labels, weights)
         self._input_shape = X.shape[1:]
@@ -298,11 +370,10 @@ class EmbeddingNetworkClassifier(
 
     def _inputs(self, X: np.ndarray) -> Tensor:
         """Checked rows as the network takes them."""
-        if self.scaler_ is not None:
-            X = self.scaler_.transform(X.reshape(len(X), -1)).reshape(X.shape)
-        if self.module is None:
-            X = X.reshape(len(X), -1)
-        return torch.from_numpy(np.require(X, requirements=["C", "W"]))  # torch takes no read-only memory
+        return self._reader()(X)
+
+    def _reader(self) -> InputReader:
+        return InputReader(self.scaler_, flat=self.module is None)
 
     def _start_network(self, data: TrainingSet) -> EmbeddingNetwork:
         warm = self.warm_start and hasattr(self, "module_")
@@ -405,14 +476,16 @@ class EmbeddingNetworkClassifier(
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
 
-    def _solve(
-        self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, bound: Bound, *, choose_ridge: bool
+    def _finish(
+        self,
+        network: EmbeddingNetwork,
+        solution: Solution,
+        data: TrainingSet,
+        judged: Tensor,
+        n_rows: float,
+        bound: Bound,
     ) -> None:
-        """The embedding of all rows on top of the trained network."""
-        precision = ("double" if self.module is None else "single") if self.precision == "auto" else self.precision
-        if precision == "double":
-            network.double()
-        solution = network.head.solve(network, data, judged, choose_ridge=choose_ridge)
+        """Fit the probability map to the embedding of ``n_rows`` rows, and keep what prediction and bounds need."""
         some = data.subset(judged)
         name = "softmax" if self.probability == "auto" else self.probability
         self.probability_map_ = fit_map(name, solution.left_out, some.targets, some.weights)
@@ -422,7 +495,7 @@ class EmbeddingNetworkClassifier(
         self._risk_terms = RiskTerms.of(
             (solution.fitted, some),
             (solution.left_out, self.probability_map_(solution.left_out), some),
-            n_rows=data.total_weight,
+            n_rows=n_rows,
             faults=self._bound_faults(),
         )
         self.ridge_, self.complexity_ = solution.ridge, math.sqrt(sup * solution.squared_norm)
@@ -449,6 +522,7 @@ class EmbeddingNetworkClassifier(
 
     # prediction ----------------------------------------------------------------------------------------
 
+    @by_chunks
     def transform(self, X: Any) -> np.ndarray:
         """Features of the network, without the intercept."""
         return self._features(X).numpy()

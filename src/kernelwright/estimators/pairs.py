@@ -118,8 +118,11 @@ class PairRegression(BaseEstimator):
             hyper.requires_grad_(False)
             parts = random_parts(len(points), self.n_partitions, random)
             seed = int(torch.randint(2**31 - 1, (), generator=random))
-            solve = partial(self._solve_part, hyper, points, goal, seed, scale)
-            basis, found = average_of_parts(solve, parts, self.n_jobs)
+            solve = partial(self._solve_part, hyper, seed, scale)
+            # A part travels with its own points alone: all parts together ship the data once.
+            whole = len(parts) == 1
+            own = ((points[rows], goal if whole else goal.subset(rows), int(rows[0])) for rows in parts)
+            basis, found = average_of_parts(solve, own, self.n_jobs)
             kernel = LearnedKernel(basis, scale * found.weights, centre + scale * found.bias)
             kernel.refinement = self._refinement(kernel, points, given, random)
         kernel.bound = self._bound(given)
@@ -265,11 +268,10 @@ class PairRegression(BaseEstimator):
             self.history_ += train(objective, hyper, split, optimizer=steps).history  # type: ignore[arg-type]
 
     def _solve_part(
-        self, hyper: HyperKernel, X: Tensor, goal: Target, seed: int, scale: float, rows: Tensor
+        self, hyper: HyperKernel, seed: int, scale: float, X: Tensor, goal: Target, first_row: int
     ) -> tuple[Basis, Coefficients]:
         """The regression on some of the points."""
-        random = torch.Generator().manual_seed(seed + int(rows[0]))
-        X, goal = X[rows], goal if len(rows) == len(X) else goal.subset(rows)
+        random = torch.Generator().manual_seed(seed + first_row)
         if (found := self._without_pairs(hyper, X, goal, seed, random)) is not None:
             return found
         pairs = self._pairs(goal, X, random)

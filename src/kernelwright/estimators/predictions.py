@@ -13,7 +13,7 @@ from torch import Tensor
 from kernelwright.conformal import LeftOutRows
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.entropy import clip_entropy, embedding_entropy
-from kernelwright.estimators.base import KernelEstimator, ProbabilityClassifier
+from kernelwright.estimators.base import KernelEstimator, ProbabilityClassifier, by_chunks
 from kernelwright.features import FeatureMap, RandomFourier
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.linalg import threads_for
@@ -90,6 +90,7 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
             left = [(-(beyond / part.lengthscale).sum(1)).exp() for part in parts]
         return torch.stack(left).max(0).values
 
+    @by_chunks
     def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
         """Entropy (in nats) of the label at each row: high at class boundaries and far from the data.
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
 
 from kernelwright.files import write_whole
+from kernelwright.linalg import on_one_thread
 from kernelwright.reports import Picture
 
 __all__ = [
@@ -145,12 +146,12 @@ def run(
     open_tasks = [task for task in tasks if (task.row, task.column, task.trial) not in known]
     done = len(tasks) - len(open_tasks)
     progress(done, len(tasks), "")
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        found = Parallel(jobs, return_as="generator_unordered")(delayed(task)() for task in open_tasks)
-        for results in found:
-            _append(path, results)
-            done += 1
-            progress(done, len(tasks), f"{results[0].row}, {results[0].column}")
+    # By the backend of joblib.parallel_config: processes here unless the caller says otherwise.
+    found = Parallel(jobs, return_as="generator_unordered")(delayed(on_one_thread)(task) for task in open_tasks)
+    for results in found:
+        _append(path, results)
+        done += 1
+        progress(done, len(tasks), f"{results[0].row}, {results[0].column}")
     wanted = {(task.row, task.column, task.trial) for task in tasks}
     return [r for r in read_results(path) if (r.row, r.column, r.trial) in wanted]
 

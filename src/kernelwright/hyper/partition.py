@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from joblib import Parallel, delayed
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from kernelwright.hyper.bases import Basis, joined
 from kernelwright.hyper.regression import Coefficients
+from kernelwright.linalg import on_one_thread
 
 __all__ = ["average_of_parts", "random_parts"]
 
@@ -24,10 +26,10 @@ def random_parts(n_points: int, n_parts: int, generator: torch.Generator) -> lis
 
 
 def average_of_parts(
-    solve: Callable[[Tensor], tuple[Basis, Coefficients]], parts: list[Tensor], n_jobs: int | None = None
+    solve: Callable[..., tuple[Basis, Coefficients]], parts: Iterable[tuple[Any, ...]], n_jobs: int | None = None
 ) -> tuple[Basis, Coefficients]:
-    """The mean of the kernels learned on each part, in parallel (any joblib backend); the first part's ridge."""
-    found = Parallel(n_jobs=n_jobs)(delayed(solve)(part) for part in parts)
-    share = 1.0 / len(parts)
+    """The mean of the kernels ``solve(*part)``, in parallel (any joblib backend); the first part's ridge."""
+    found = Parallel(n_jobs=n_jobs)(delayed(on_one_thread)(solve, *part) for part in parts)
+    share = 1.0 / len(found)
     basis, weights = joined([(basis, share * c.weights) for basis, c in found])
     return basis, replace(found[0][1], weights=weights, bias=share * sum(c.bias for _, c in found))

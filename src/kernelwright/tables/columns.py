@@ -161,7 +161,7 @@ def _days(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
     series = table.frame[name]
     try:
         dates = pd.to_datetime(series, format="ISO8601", errors="coerce", utc=True)
-        days = ((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
+        days = np.array((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
     except pd.errors.OutOfBoundsDatetime:
         days = np.full(len(series), np.nan)
     # pandas may know no year 9999, a common way to say "never"; Python does.

@@ -1,0 +1,314 @@
+"""Rows that are never all in one place: slices of arrays, or the chunks of Dask collections on a cluster.
+
+Dask itself is imported only where a Dask collection has come in.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from kernelwright.arrays import ClassTotals, class_labels
+from kernelwright.errors import WorkerLostError
+from kernelwright.linalg import on_one_thread
+
+__all__ = ["Block", "Chunks", "DaskRows", "Reading", "SlicedRows", "dask_mean", "example_row", "is_dask", "lazily"]
+
+GATHERED_ROWS, GATHERED_BYTES = 50_000, 2**29  # the most that comes to where the fit was called
+SLICE_ROWS = 65_536
+FAN_IN = 8  # sums that are added at once in the tree of a reduction
+
+
+class Block(NamedTuple):
+    """Checked rows: numbers, the number of each row's class, and weights that are not zero."""
+
+    X: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+
+
+class Chunks:
+    """Rows in chunks, each a :class:`Block`."""
+
+    lengths: Sequence[int]
+    row_bytes: int
+
+    def __len__(self) -> int:
+        return int(sum(self.lengths))
+
+    @property
+    def n_gathered(self) -> int:
+        """How many rows are enough to learn a kernel from, and small enough for one place."""
+        return max(1, min(GATHERED_ROWS, GATHERED_BYTES // max(self.row_bytes, 1)))
+
+    def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``function(block, *arguments)`` of every chunk, added up."""
+        raise NotImplementedError
+
+    def take(self, rows: np.ndarray) -> Block:
+        """Some of the rows, by their numbers in rising order."""
+        raise NotImplementedError
+
+    def sample(self, random: np.random.Generator) -> Block:
+        """Some rows at random. Which ones depends on their number, not on how they are cut into chunks."""
+        n, size = len(self), self.n_gathered
+        return self.take(np.arange(n) if n <= size else np.sort(random.choice(n, size, replace=False, shuffle=False)))
+
+
+class SlicedRows(Chunks):
+    """Arrays in memory, or mapped into it."""
+
+    def __init__(self, rows: Block) -> None:
+        self.rows, n = rows, len(rows.labels)
+        self.slices = [slice(start, min(start + SLICE_ROWS, n)) for start in range(0, n, SLICE_ROWS)]
+        self.lengths = [part.stop - part.start for part in self.slices]
+        self.row_bytes = rows.X[:1].nbytes
+
+    def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: D102
+        blocks = (Block(*(column[part] for column in self.rows)) for part in self.slices)
+        return reduce(operator.add, (function(block, *arguments) for block in blocks))
+
+    def take(self, rows: np.ndarray) -> Block:  # noqa: D102
+        return Block(*(column[rows] for column in self.rows))
+
+
+# Dask ----------------------------------------------------------------------------------------------------------
+
+
+def is_dask(X: Any) -> bool:
+    """Whether something is a Dask array, data frame or series."""
+    return type(X).__module__.partition(".")[0].startswith("dask")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a worker makes a :class:`Block` of a chunk: it travels to the workers once."""
+
+    classes: np.ndarray
+    factors: np.ndarray  # what weights of rows of each class are multiplied by
+    n_features: int
+    dtype: Any = np.float64
+    allow_nd: bool = False
+
+    def __call__(self, X: Any, y: Any, weights: Any, number: int) -> Block:
+        """Check one chunk. Errors say which."""
+        try:
+            X, y = check_array(X, dtype=self.dtype, allow_nd=self.allow_nd, ensure_min_samples=0), np.asarray(y)
+            check_consistent_length(X, y)
+            if X.shape[1] != self.n_features:
+                raise ValueError(f"X has {X.shape[1]} features, but {self.n_features} were expected.")
+            kept, weights = _counted(y, weights)
+            kept &= np.isin(y, self.classes)  # others have a weight of zero
+        except ValueError as error:
+            raise ValueError(f"In chunk {number} of the data: {error}") from error
+        labels = np.searchsorted(self.classes, y[kept])
+        return Block(X[kept], labels, weights[kept] * self.factors[labels])
+
+
+class DaskRows(Chunks):
+    """The chunks of Dask collections. All work is done by the cluster of the current client, or by threads here."""
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+        X = _whole_rows(X)
+        self.X, self.y = _delayed_blocks(X), _delayed_blocks(_like(X, y, "y"))
+        self.weights = [None] * len(self.X)
+        if sample_weight is not None:
+            self.weights = _delayed_blocks(_like(X, sample_weight, "sample_weight"))
+        self.row_bytes = 8 * int(np.prod(X.shape[1:]))
+        self.lengths = []
+        self._blocks: list[Any] = []
+
+    @classmethod
+    def read(
+        cls, X: Any, y: Any, sample_weight: Any, class_weight: Any, owner: Any, **options: Any
+    ) -> tuple[DaskRows, np.ndarray, bool]:
+        """The rows, their classes, and whether they weigh differently: one pass over labels and weights alone."""
+        chunks = cls(X, y, sample_weight)
+        by_chunk = chunks._class_totals()
+        totals = reduce(operator.add, by_chunk)
+        factors = totals.factors(class_weight)
+        classes, _ = class_labels(totals.classes[factors > 0], owner)
+        chunks.lengths = [int(own.rows[np.isin(own.classes, classes)].sum()) for own in by_chunk]
+        chunks._read_by(Reading(classes, factors[factors > 0], int(X.shape[1]), **options))
+        varied = np.ptp(factors) > 0 or bool((totals.largest * totals.rows > totals.weight * (1 + 1e-12)).any())
+        return chunks, classes, varied
+
+    def _class_totals(self) -> list[ClassTotals]:
+        from dask import delayed
+
+        parts = zip(self.y, self.weights, strict=True)
+        return _computed([delayed(_totals)(*part) for part in parts], self.row_bytes)
+
+    def _read_by(self, reading: Reading) -> None:
+        from dask import delayed
+
+        shipped = delayed(reading, traverse=False)
+        chunks = enumerate(zip(self.X, self.y, self.weights, strict=True))
+        self._blocks = [shipped(*parts, number) for number, parts in chunks]
+
+    def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """By a tree: no worker ever holds more than a few chunks or sums."""
+        from dask import delayed
+
+        shipped = [delayed(argument, traverse=False) for argument in arguments]
+        level = [
+            delayed(on_one_thread)(function, block, *shipped)
+            for block, length in zip(self._blocks, self.lengths, strict=True)
+            if length
+        ]
+        while len(level) > 1:
+            level = [delayed(_sum)(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
+        return _computed(level, self.row_bytes)[0]
+
+    def take(self, rows: np.ndarray) -> Block:  # noqa: D102
+        from dask import delayed
+
+        ends = np.cumsum(self.lengths)
+        wanted = np.split(rows, np.searchsorted(rows, ends[:-1]))
+        parts = [
+            delayed(_some)(block, own - (end - length))
+            for block, own, end, length in zip(self._blocks, wanted, ends, self.lengths, strict=True)
+            if len(own)
+        ]
+        return Block(*map(np.concatenate, zip(*_computed(parts, self.row_bytes), strict=True)))
+
+
+def lazily(method: Callable[..., np.ndarray], X: Any, *arguments: Any, **options: Any) -> Any:
+    """``method`` of every chunk of X, as a Dask array that nothing has been computed of yet."""
+    import dask.array as da
+    from dask import delayed
+
+    X = _whole_rows(X)
+    example = method(example_row(X), *arguments, **options)
+    shipped = delayed(method, traverse=False)  # with the model it belongs to
+    lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * X.npartitions
+    answers = [
+        da.from_delayed(shipped(block, *arguments, **options), (length, *example.shape[1:]), example.dtype)
+        for block, length in zip(_delayed_blocks(X), lengths, strict=True)
+    ]
+    return da.concatenate(answers, allow_unknown_chunksizes=True)
+
+
+def dask_mean(values: Callable[[Any, Any], np.ndarray], X: Any, y: Any, sample_weight: Any = None) -> float:
+    """The weighted mean of ``values(X, y)`` over all rows: computed chunk by chunk."""
+    from dask import delayed
+
+    rows, shipped = DaskRows(X, y, sample_weight), delayed(values, traverse=False)
+    parts = zip(rows.X, rows.y, rows.weights, strict=True)
+    found = _computed([delayed(_weighted_sum)(shipped(X, y), w) for X, y, w in parts], rows.row_bytes)
+    total, weight = np.sum(found, axis=0)
+    return float(total / weight)
+
+
+def example_row(X: Any) -> Any:
+    """One row of zeros, with the names of the columns if there are any."""
+    if hasattr(X, "chunks"):
+        return np.zeros((1, *X.shape[1:]))
+    import pandas as pd
+
+    return pd.DataFrame(0.0, index=[0], columns=X.columns)
+
+
+def _whole_rows(X: Any) -> Any:
+    return X.rechunk(dict.fromkeys(range(1, X.ndim), -1)) if hasattr(X, "rechunk") else X
+
+
+def _like(X: Any, column: Any, name: str) -> Any:
+    """A column in the chunks of X."""
+    known = hasattr(X, "chunks") and not np.isnan(X.chunks[0]).any()
+    if not is_dask(column):
+        if not known:
+            raise ValueError(
+                f"X has chunks of unknown length, so {name} cannot be cut like it: pass {name} as a Dask collection "
+                "with the same partitions."
+            )
+        import dask.array as da
+
+        column = da.from_array(np.asarray(column))
+    if getattr(column, "ndim", 1) == 2:
+        column = column[:, 0] if hasattr(column, "chunks") else column.iloc[:, 0]
+    if known and hasattr(column, "chunks") and not np.isnan(column.chunks[0]).any():
+        if column.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows and {name} has {column.shape[0]}: each row needs one.")
+        return column.rechunk((X.chunks[0],))
+    if column.npartitions != X.npartitions:
+        raise ValueError(
+            f"X has {X.npartitions} chunks and {name} has {column.npartitions}, of lengths that are not known: "
+            "repartition one like the other, or call compute_chunk_sizes() on both."
+        )
+    return column
+
+
+def _delayed_blocks(collection: Any) -> list[Any]:
+    return list(np.ravel(collection.to_delayed()))
+
+
+# What workers do, and how they are asked ---------------------------------------------------------------------
+
+
+def _counted(y: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows have a weight, and the weights."""
+    if weights is None:
+        weights = np.ones(len(y))
+    weights = check_array(weights, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight")
+    check_consistent_length(y, weights)
+    if (weights < 0).any():
+        raise ValueError("Negative values in sample_weight.")
+    return weights > 0, weights
+
+
+def _totals(y: Any, weights: Any) -> ClassTotals:
+    y = np.asarray(y)
+    if len(y):
+        check_classification_targets(y)
+    kept, weights = _counted(y, weights)
+    return ClassTotals.of(y[kept], weights[kept])
+
+
+def _weighted_sum(values: np.ndarray, weights: Any) -> tuple[float, float]:
+    weights = np.ones(len(values)) if weights is None else np.asarray(weights)
+    return float(values @ weights), float(weights.sum())
+
+
+def _some(block: Block, rows: np.ndarray) -> Block:
+    return Block(*(column[rows] for column in block))
+
+
+def _sum(parts: list[Any]) -> Any:
+    return reduce(operator.add, parts)
+
+
+def _computed(tasks: list[Any], row_bytes: int) -> Any:
+    """The results. An exception (also Ctrl-C) releases what is still to be done, and the cluster drops it."""
+    import dask
+
+    try:
+        return dask.compute(*tasks)
+    except MemoryError as error:
+        raise WorkerLostError(_memory_advice("A worker could not get the memory for a chunk", row_bytes)) from error
+    except Exception as error:
+        if not _is_killed_worker(error):
+            raise
+        said = f"Workers died again and again over the same chunk ({error})"
+        raise WorkerLostError(_memory_advice(said, row_bytes)) from error
+
+
+def _is_killed_worker(error: Exception) -> bool:
+    distributed = sys.modules.get("distributed")  # not there, where work was done by threads
+    return distributed is not None and isinstance(error, distributed.scheduler.KilledWorker)
+
+
+def _memory_advice(said: str, row_bytes: int) -> str:
+    return (
+        f"{said}. Most likely it does not fit: a thousand rows take {row_bytes / 1048.576:.3g} MiB as numbers of 8 "
+        "bytes, and a worker holds a chunk two or three times over. Use smaller chunks (X.rechunk({0: 10_000}) for an "
+        "array, X.repartition(partition_size='64MB') for a data frame), or raise memory_limit of the workers."
+    )

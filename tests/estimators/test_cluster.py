@@ -1,0 +1,202 @@
+"""A real cluster of two processes: the same answers, also when a worker dies; clear errors; nothing left running."""
+
+import os
+import signal
+import threading
+import time
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+
+from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, HyperKernelRidge, chunks, datasets
+from kernelwright.errors import WorkerLostError
+from kernelwright.experiments.runner import Experiment, Task, run
+from kernelwright.features import RandomFourier
+from kernelwright.kernels import Gaussian
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+LIMIT = 2**30  # bytes a worker may use
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=LIMIT, dashboard_address=None, silence_logs="CRITICAL"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def covtype():
+    X, y = datasets.load("covtype")
+    some = np.random.default_rng(0).permutation(len(X))[:20_000]
+    return (X[some] - X.mean(0)) / (X.std(0) + 1e-9), y[some]
+
+
+def model():
+    return EmbeddingClassifier(features=RandomFourier(200), random_state=0)
+
+
+class Watched:
+    """The largest memory of any worker that the dashboard would have shown."""
+
+    def __init__(self, client):
+        self.client, self.stop, self.largest = client, threading.Event(), 0
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self.look)
+        self.thread.start()
+        return self
+
+    def look(self):
+        while not self.stop.wait(0.2):
+            workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+            self.largest = max([self.largest, *(worker["metrics"]["memory"] for worker in workers)])
+
+    def __exit__(self, *error):
+        self.stop.set()
+        self.thread.join()
+
+
+def test_covtype_from_chunks_is_the_same_as_from_an_array(client, covtype, monkeypatch):
+    monkeypatch.setattr(chunks, "GATHERED_ROWS", 5000)
+    X, y = covtype
+    here = model().fit(X, y)
+    with Watched(client) as watched:
+        there = model().fit(da.from_array(X, chunks=((2_000, 7_000, 11_000), (30, 24))), da.from_array(y, chunks=9000))
+        lazy = there.predict_proba(da.from_array(X, chunks=(3000, 54))[:8_000])
+        answer = lazy.compute()
+    assert there.solver_ == "explicit"
+    np.testing.assert_allclose(there.coefficients_, here.coefficients_, atol=1e-8 * np.abs(here.coefficients_).max())
+    np.testing.assert_allclose(answer, here.predict_proba(X[:8_000]), atol=1e-8)
+    assert 0 < watched.largest < LIMIT
+
+
+def slow(block, seconds):
+    time.sleep(seconds)
+    return block
+
+
+def many_chunks(X, seconds=0.1):
+    """Chunks that take a while, so that something can happen in the middle."""
+    return da.from_array(X, chunks=(1000, -1)).map_blocks(slow, seconds, dtype=X.dtype)
+
+
+def wait_for_sums(client):
+    """Until workers have summed up some chunks, and have more to do."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        tasks = [key for keys in client.has_what().values() for key in keys]
+        if sum("on_one_thread" in str(key) for key in tasks) >= 2:
+            return
+        time.sleep(0.02)
+    raise AssertionError("No chunk was ever summed up.")
+
+
+@pytest.fixture
+def problem(monkeypatch):
+    monkeypatch.setattr(chunks, "GATHERED_ROWS", 500)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 4))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def small_model(**how):
+    return EmbeddingClassifier(features=RandomFourier(50), random_state=0, **how)
+
+
+def test_a_worker_that_is_killed_in_the_middle_changes_nothing(client, problem):
+    X, y = problem
+    expected = small_model(learn=None, ridge=0.01).fit(X, y)
+    before = set(client.run(os.getpid).values())
+    found = {}
+    fit = threading.Thread(
+        target=lambda: found.update(model=small_model(learn=None, ridge=0.01).fit(many_chunks(X), y))
+    )
+    fit.start()
+    wait_for_sums(client)
+    victim = min(before)
+    os.kill(victim, signal.SIGKILL)
+    assert fit.is_alive()
+    fit.join(120)
+    assert "model" in found
+    client.wait_for_workers(2, timeout=60)
+    assert victim not in client.run(os.getpid).values()
+    np.testing.assert_allclose(found["model"].coefficients_, expected.coefficients_, atol=1e-8)
+    np.testing.assert_allclose(found["model"].predict_proba(X), expected.predict_proba(X), atol=1e-8)
+
+
+def test_ctrl_c_stops_the_work_of_the_cluster(client, problem):
+    X, y = problem
+
+    def interrupt():
+        wait_for_sums(client)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    waiting = threading.Thread(target=interrupt)
+    waiting.start()
+    with pytest.raises(KeyboardInterrupt):
+        small_model(learn=None, ridge=0.01).fit(many_chunks(X, 0.3), y)
+    waiting.join()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(client.processing().values()):
+        time.sleep(0.1)
+    assert not any(client.processing().values())
+    assert not any(client.has_what().values())
+    assert client.submit(sum, [1, 2]).result(timeout=20) == 3
+
+
+def test_a_worker_short_of_memory_names_the_setting_to_change(problem):
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit="400MiB", dashboard_address=None, silence_logs="CRITICAL"
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        X = da.random.default_rng(0).normal(size=(20_000_000, 4), chunks=(20_000_000, 4))
+        y = (X[:, 0] > 0).astype(int)
+        with pytest.raises(WorkerLostError, match=r"Use smaller chunks .* or raise memory_limit of the workers"):
+            small_model(learn=None, ridge=0.01).fit(X, y)
+
+
+def test_networks(client, problem):
+    X, y = problem
+    network = EmbeddingNetworkClassifier(hidden=(16, 8), max_epochs=3, random_state=0)
+    one = network.fit(da.from_array(X, chunks=(5000, 4)), y).predict_proba(X[:100])
+    other = network.fit(da.from_array(X, chunks=(12_345, 4)), y).predict_proba(X[:100])
+    np.testing.assert_allclose(one, other, atol=1e-8)
+
+
+# joblib ----------------------------------------------------------------------------------------------------------
+
+
+def threads_inside(number):
+    import torch
+    from threadpoolctl import threadpool_info
+
+    return {"threads": float(max([torch.get_num_threads(), *(pool["num_threads"] for pool in threadpool_info())]))}
+
+
+@pytest.mark.parametrize("backend", ["loky", "dask", "threading"])
+def test_joblib_spreads_what_can_be_spread(client, problem, backend, tmp_path):
+    X, y = problem[0][:120], problem[1][:120]
+    divided = HyperKernelRidge(solver="partitioned", n_partitions=3, n_landmarks=5, random_state=0)
+    grid = EmbeddingClassifier(Gaussian(1.0), learn="cross-validation", random_state=0)
+    here = divided.fit(X, y).predict(X), grid.fit(X, y).predict_proba(X), cross_val_score(grid, X, y, cv=3)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        there = divided.fit(X, y).predict(X), grid.fit(X, y).predict_proba(X), cross_val_score(grid, X, y, cv=3)
+        tasks = [Task("row", "column", number, threads_inside, (number,)) for number in range(3)]
+        results = run(Experiment("toy", "A toy", lambda quick: tasks), tmp_path, jobs=2)
+    for one, other in zip(here, there, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+    assert [result.value for result in results] == [1.0] * 3  # threads of each worker: none takes another's core
