@@ -12,6 +12,7 @@ from kernelwright import errors
     [
         ("NumericalError", np.linalg.LinAlgError),
         ("MemoryBudgetError", MemoryError),
+        ("WorkerLostError", RuntimeError),
         ("NumericalRepairWarning", UserWarning),
         ("CollapseWarning", UserWarning),
     ],

@@ -8,6 +8,7 @@ from kernelwright.errors import (
     ModelFileError,
     NumericalError,
     NumericalRepairWarning,
+    WorkerLostError,
 )
 from kernelwright.estimators import (
     ConditionalMeanEmbedding,
@@ -38,6 +39,7 @@ __all__ = [
     "NumericalError",
     "NumericalRepairWarning",
     "PredictionSets",
+    "WorkerLostError",
     "baselines",
     "datasets",
     "features",

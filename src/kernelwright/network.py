@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
-BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
+BLOCK_ENTRIES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
 BLOCK_ROWS = 512  # rows that go through a network at once when nothing is learned
 
 

@@ -27,7 +27,7 @@ from kernelwright.training import Step
 
 __all__ = ["KernelEstimator", "ProbabilityClassifier", "refuse_if_too_large", "with_lines"]
 
-BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
+BLOCK_ENTRIES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
 
 
 MERGE_UP_TO = 5000  # rows, where equal rows need not be merged: beyond, it costs more than it says
