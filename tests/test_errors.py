@@ -13,6 +13,7 @@ from kernelwright import errors
         ("NumericalError", np.linalg.LinAlgError),
         ("MemoryBudgetError", MemoryError),
         ("NumericalRepairWarning", UserWarning),
+        ("PrecisionWarning", UserWarning),
         ("CollapseWarning", UserWarning),
     ],
 )

@@ -9,7 +9,7 @@ from scipy.stats import norm, rankdata
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from kernelwright.scaling import TableViews, make_scaler
+from kernelwright.scaling import TableViews, fit_scaler
 
 X = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 100.0, 0.01] + [0.0, 5.0, -3.0]
 
@@ -123,16 +123,16 @@ def test_transform_before_fit_is_refused():
 
 @pytest.mark.parametrize(("word", "cls"), [("standard", StandardScaler), ("unit", MinMaxScaler), ("views", TableViews)])
 def test_words_for_scalers(word, cls):
-    assert isinstance(make_scaler(word), cls)
+    assert isinstance(fit_scaler(word, X), cls)
 
 
 def test_no_scaler():
-    assert make_scaler(None) is None
+    assert fit_scaler(None, X) is None
 
 
 def test_an_unknown_scaler_is_refused():
     with pytest.raises((ValueError, KeyError), match="robust"):
-        make_scaler("robust")
+        fit_scaler("robust", X)
 
 
 def test_views_can_be_turned_back_into_rows():

@@ -8,6 +8,7 @@ from kernelwright.errors import (
     ModelFileError,
     NumericalError,
     NumericalRepairWarning,
+    PrecisionWarning,
 )
 from kernelwright.estimators import (
     ConditionalMeanEmbedding,
@@ -37,6 +38,7 @@ __all__ = [
     "ModelFileError",
     "NumericalError",
     "NumericalRepairWarning",
+    "PrecisionWarning",
     "PredictionSets",
     "baselines",
     "datasets",
