@@ -102,12 +102,14 @@ def all_constant(sample: Sample, rng: Random) -> Sample:
 
 def huge_numbers(sample: Sample, rng: Random) -> Sample:
     """Everything times 1e20 to 1e300."""
-    return sample.both(lambda X, size=10.0 ** rng.uniform(20, 300): X * min(size, 1e304 / np.abs(X).max()))
+    size = 10.0 ** rng.uniform(20, 300)
+    return sample.both(lambda X: X * min(size, 1e304 / np.abs(X).max()))
 
 
 def tiny_numbers(sample: Sample, rng: Random) -> Sample:
     """Everything times 1e-20 to 1e-320, which leaves numbers of few digits."""
-    return sample.both(lambda X, size=10.0 ** rng.uniform(-320, -20): X * size)
+    size = 10.0 ** rng.uniform(-320, -20)
+    return sample.both(lambda X: X * size)
 
 
 def mixed_scales(sample: Sample, rng: Random) -> Sample:
@@ -118,7 +120,8 @@ def mixed_scales(sample: Sample, rng: Random) -> Sample:
 
 def far_from_zero(sample: Sample, rng: Random) -> Sample:
     """A mean of 1e3 to 1e15, so that differences have few digits."""
-    return sample.both(lambda X, far=10.0 ** rng.uniform(3, 15): X + far)
+    far = 10.0 ** rng.uniform(3, 15)
+    return sample.both(lambda X: X + far)
 
 
 def outliers(sample: Sample, rng: Random) -> Sample:

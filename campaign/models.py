@@ -32,6 +32,7 @@ from kernelwright.kernels import (
     Linear,
     Matern,
     RationalQuadratic,
+    Spectrum,
 )
 from kernelwright.kernels import Polynomial as PolynomialKernel
 from kernelwright.objectives import Hyperparameters, Objective
@@ -62,6 +63,7 @@ KERNELS: dict[str, Callable[[int], Any]] = {  # by the number of columns
     "convex sum": lambda d: ConvexSum([Gaussian("median"), Laplace("median"), Matern(nu=0.5)]),
     "nested": lambda d: (2.0 * Gaussian("median") + 3.0) * Laplace("median") + 1e-3,
     "precomputed": lambda d: "precomputed",
+    "spectrum": lambda d: Spectrum(k=2),
 }
 
 FEATURES: dict[str, Callable[[int], Any]] = {
@@ -99,6 +101,7 @@ class Model:
     make: Callable[[], Any]
     targets: str = "labels"  # or "numbers", "vectors", "similarities"
     weighted: bool = True  # whether fit takes weights
+    most_rows: int = 10_000  # more would take too long for a campaign
 
 
 def _described(family: str, cls: type, settings: dict[str, Any], parts: dict[str, Callable[[], Any]], **more: Any):
@@ -125,7 +128,7 @@ def _any_classifier(rng: Random, d: int) -> Model:
     settings["ridge"] = RIDGES[rng.integers(len(RIDGES))]
     if rng.random() < 0.3:
         settings["probability"] = str(rng.choice(["power", "softmax", "clip"]))
-    if rng.random() < 0.3 and kernel not in ("default", "precomputed"):
+    if rng.random() < 0.3 and kernel not in ("default", "precomputed", "spectrum"):
         settings["scale"] = str(rng.choice(["standard", "unit"]))
     if rng.random() < 0.3 and kernel != "precomputed":
         settings["solver"] = str(rng.choice(["exact", "nystroem", "herding", "fourier"]))
@@ -194,7 +197,9 @@ def _hyper(rng: Random, d: int) -> Model:
     parts = {} if name == "none" else {f"hyperkernel {name}": kinds[name]}
     ridge = rng.random() < 0.7
     settings: dict[str, Any] = {
-        "solver": str(rng.choice(["auto", "midpoint", "nystroem"])) if d > 50 else str(rng.choice(["auto", "exact", "nystroem"])),
+        "solver": str(rng.choice(["auto", "midpoint", "nystroem"]))
+        if d > 50
+        else str(rng.choice(["auto", "exact", "nystroem"])),
         "n_landmarks": 8,
         "random_state": 0,
     }
@@ -205,7 +210,8 @@ def _hyper(rng: Random, d: int) -> Model:
     if rng.random() < 0.2:
         settings |= {"learn": "held-out", "max_iter": 3}
     cls, targets = HyperKernelRidge if ridge else HyperKernelSVR, str(rng.choice(["labels", "similarities"]))
-    return _described("hyper-kernels", cls, settings, parts, targets=targets, weighted=targets == "labels")
+    more = {"targets": targets, "weighted": targets == "labels", "most_rows": 25}
+    return _described("hyper-kernels", cls, settings, parts, **more)
 
 
 def _krein(rng: Random, d: int) -> Model:
@@ -219,10 +225,11 @@ def _krein(rng: Random, d: int) -> Model:
 
 def _two_stages(rng: Random, d: int) -> Model:
     family = "LearnedKernelClassifier"
+    more = {"weighted": False, "most_rows": 60}
     if rng.random() < 0.5:
-        return _described(family, LearnedKernelClassifier, {}, {}, weighted=False)
+        return _described(family, LearnedKernelClassifier, {}, {}, **more)
     parts = {"classifier EmbeddingClassifier": lambda: EmbeddingClassifier(random_state=0)}
-    return _described(family, LearnedKernelClassifier, {}, parts, weighted=False)
+    return _described(family, LearnedKernelClassifier, {}, parts, **more)
 
 
 def logarithm(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
@@ -265,7 +272,7 @@ class TrainingLoop:
 
 
 def _training_loop(rng: Random, d: int) -> Model:
-    kernel = str(rng.choice([name for name in KERNELS if name not in ("default", "precomputed", "delta")]))
+    kernel = str(rng.choice([name for name in KERNELS if name not in ("default", "precomputed", "delta", "spectrum")]))
     settings = {
         "name": str(rng.choice(["rademacher", "held-out", "leave-one-out", "folds", "empirical-risk"])),
         "loss": str(rng.choice(["log", "brier", "calibrated"])),
@@ -273,7 +280,9 @@ def _training_loop(rng: Random, d: int) -> Model:
     }
     ridge, steps = float(10.0 ** rng.uniform(-9, 1)), int(rng.choice([1, 5, 30]))
     adam = rng.random() < 0.3
-    words = f"objective {settings}, kernel {kernel}, ridge {ridge:.1e}, {steps} steps of {'Adam' if adam else 'L-BFGS-B'}"
+    words = (
+        f"objective {settings}, kernel {kernel}, ridge {ridge:.1e}, {steps} steps of {'Adam' if adam else 'L-BFGS-B'}"
+    )
 
     def make() -> TrainingLoop:
         optimizer = Adam(steps, learning_rate=1.0) if adam else LBFGS(steps)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from data import KINDS, Kind, Random, Sample, ordinary, plain
-from models import FAMILIES, KERNELS, LEARN, Model, classifier, logarithm
 
+from campaign.data import KINDS, Kind, Random, Sample, ordinary, plain
+from campaign.models import FAMILIES, KERNELS, LEARN, Model, classifier, logarithm
 from kernelwright.features import RandomFourier
 
-__all__ = ["Problem", "n_written", "problem"]
+__all__ = ["Problem", "problem"]
 
 SEED = 20_240_601
 
@@ -43,6 +43,8 @@ class Problem:
         sample = self.change(ordinary(rng, *self.shape), rng)
         if self.model.words.endswith("kernel precomputed"):
             return _as_gram(sample)
+        if self.model.words.endswith("kernel spectrum"):
+            sample = _as_strings(sample)
         return _with_targets(sample, self.model.targets, rng)
 
 
@@ -57,12 +59,10 @@ def problem(number: int, seed: int = SEED) -> Problem:
     change = plain if kind != "any size" and rng.random() < 0.5 else KINDS[rng.integers(len(KINDS))]
     family = list(FAMILIES)[rng.choice(len(FAMILIES), p=np.array(list(FAMILIES.values())) / sum(FAMILIES.values()))]
     name = _words(change) if change is not plain else kind
-    return Problem(number, name, shape, change, family(rng, shape[1]), seed)
-
-
-def n_written() -> int:
-    """How many problems are on the written list."""
-    return len(_written())
+    model = family(rng, shape[1])
+    n, d, m = shape
+    n = min(n, model.most_rows)
+    return Problem(number, name, (n, d, min(m, max(2, n // 2))), change, model, seed)
 
 
 def _words(function: Kind) -> str:
@@ -74,11 +74,11 @@ def _words(function: Kind) -> str:
 
 def _up_to(rng: Random, low: int, high: int) -> int:
     """Small ones more often."""
-    return int(round(np.exp(rng.uniform(np.log(low), np.log(high)))))
+    return round(float(np.exp(rng.uniform(np.log(low), np.log(high)))))
 
 
 def _any_size(rng: Random) -> tuple[int, int, int]:
-    n = _up_to(rng, 6, 120)
+    n = _up_to(rng, 6, 80)
     return n, _up_to(rng, 1, 20), int(rng.integers(2, min(7, n)))
 
 
@@ -87,8 +87,8 @@ SHAPES: dict[str, Callable[[Random], tuple[int, int, int]]] = {
     "two to five rows": lambda rng: (int(rng.integers(2, 6)), _up_to(rng, 1, 10), 2),
     "one column": lambda rng: (_up_to(rng, 6, 200), 1, 2),
     "many columns": lambda rng: (_up_to(rng, 5, 40), _up_to(rng, 100, 2000), 3),
-    "many classes": lambda rng: (_up_to(rng, 80, 250), 5, _up_to(rng, 20, 80)),
-    "many rows": lambda rng: (_up_to(rng, 200, 600), _up_to(rng, 1, 10), 3),
+    "many classes": lambda rng: (_up_to(rng, 60, 150), 5, _up_to(rng, 20, 50)),
+    "many rows": lambda rng: (_up_to(rng, 150, 400), _up_to(rng, 1, 10), 3),
 }
 
 
@@ -140,6 +140,17 @@ def _as_gram(sample: Sample) -> Sample:
     X, new = (np.asarray(table, dtype=np.float64) for table in (sample.X, sample.new))
     unit = float(np.abs(X).max()) or 1.0
     return replace(sample, X=(X / unit) @ (X / unit).T, new=np.clip(new / unit, -1e6, 1e6) @ (X / unit).T)
+
+
+def _as_strings(sample: Sample) -> Sample:
+    """A letter for each number by its sign and size; letters of zeros are left out, so that some strings are empty."""
+    if not isinstance(sample.X, np.ndarray):
+        return sample
+
+    def word(row: np.ndarray) -> str:
+        return "".join("abAB"[2 * int(value > 0) + int(abs(value) > 1)] for value in row.astype(float) if value != 0)
+
+    return sample.both(lambda X: np.array([word(row) for row in X], dtype=object))
 
 
 def _with_targets(sample: Sample, targets: str, rng: Random) -> Sample:

@@ -1,5 +1,7 @@
 """The two views of a table against their formulas."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,3 +150,13 @@ def test_beyond_counts_standard_deviations_outside_the_range():
     deviation = X[:, 0].std()
     expected = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 2.0]]) / deviation
     np.testing.assert_allclose(views.beyond([[1.0, 5.0], [5.0, 6.5], [0.0, 3.0]]), expected)
+
+
+@pytest.mark.parametrize(("scale", "size"), [("standard", 1e200), ("unit", 1.7e308)], ids=lambda value: str(value))
+def test_a_column_whose_spread_cannot_be_told_is_refused_by_its_number(scale, size):
+    table = X / np.abs(X).max(0)
+    table[:, 0] *= size
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"column 0 .*too large, or too small"):
+            fit_scaler(scale, table)

@@ -33,7 +33,10 @@ __all__ = [
 # Differences to form before the compiled loop beats torch by more than loading it costs.
 COMPILED_FROM = 4_000_000
 
-FARTHEST = {torch.float64: 1e145, torch.float32: 1e17}  # farther points are taken to be there: squares must not overflow
+FARTHEST = {
+    torch.float64: 1e145,
+    torch.float32: 1e17,
+}  # farther points are taken to be there: squares must not overflow
 
 
 def squared_euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
@@ -144,10 +147,8 @@ def median_distance(D: Tensor, weights: Tensor | None = None) -> float:
     return float(distances[torch.searchsorted(cumulative, 0.5 * cumulative[-1])])
 
 
-def median_distance_of(
-    X: Tensor, distance: Callable[[Tensor], Tensor], weights: Tensor | None = None
-) -> float:
-    """The median distance between points, in units in which squares of usual differences neither overflow nor vanish."""
+def median_distance_of(X: Tensor, distance: Callable[[Tensor], Tensor], weights: Tensor | None = None) -> float:
+    """The median distance between points, in units in which usual differences can be squared."""
     sizes = (0.5 * X - 0.5 * X.median(0).values).abs()
     usual = float(sizes[sizes > 0].median()) if bool((sizes > 0).any()) else 1.0
     unit = 2.0 ** (math.frexp(usual)[1] - 1)  # a power of two: no digit changes

@@ -1,7 +1,8 @@
 """The only file that factorises.
 
-Matrices are torch tensors on the CPU, of float64 but where single precision is asked for; LAPACK is called through SciPy on
-the same memory, because SciPy reaches ``potri`` and ``syrk``, which torch does not, and is about twice as fast at them.
+Matrices are torch tensors on the CPU, float64 but where single precision is asked for; LAPACK is called through SciPy
+on the same memory, because SciPy reaches ``potri`` and ``syrk``, which torch does not, and is about twice as fast at
+them.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ REFINEMENTS = 3  # steps from a solution in single precision; where they do not 
 REFINED = 1e-8  # the relative residual they are to reach: less than what the rounding of the matrix itself leaves
 
 NOT_FINITE = (
-    "The kernel matrix has entries that are not finite. Likely causes: (a) inputs so large that their products overflow: "
-    "standardise them; (b) a polynomial kernel of high degree on large inputs; (c) a kernel of your own that divides by "
-    "zero."
+    "The kernel matrix has entries that are not finite. Likely causes: (a) inputs so large that their products "
+    "overflow: standardise them; (b) a polynomial kernel of high degree on large inputs; (c) a kernel of your own that "
+    "divides by zero."
 )
 
 # Up to this many rows one thread is as fast as many, and costs far less: see the benchmark "threads".

@@ -70,7 +70,7 @@ class KernelRows:
                 yield rows, self.kept[number]
                 continue
             with torch.no_grad():
-                block = self.kernel.forward(self.points[rows].to(self.dtype), self.landmarks)
+                block = self.kernel.forward(self.points[rows].to(self.dtype), self.landmarks).to(self.dtype)
             if self.kept is not None:
                 self.kept.append(block)
             yield rows, block

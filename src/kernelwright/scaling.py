@@ -107,7 +107,7 @@ def fit_scaler(scale: str | None, X: np.ndarray, weights: np.ndarray | None = No
     lost = np.flatnonzero(~(np.isfinite(scaler.scale_) & (scaler.scale_ > 0)))
     if len(lost):
         raise ValueError(
-            f"The spread of column {lost[0]} (of {len(lost)} such columns) cannot be told by scale={scale!r}: its numbers "
-            "are too large, or too small. Multiply it by a constant first."
+            f"The spread of column {lost[0]} (of {len(lost)} such columns) cannot be told by scale={scale!r}: its "
+            "numbers are too large, or too small. Multiply it by a constant first."
         )
     return scaler

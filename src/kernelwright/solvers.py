@@ -88,7 +88,7 @@ def usual_landmarks(n: int) -> int:
 
 
 def exact(kernel: Kernel, data: TrainingSet, ridge: float, *, precision: str = "auto") -> Solution:
-    """The dual form on all rows, in double precision unless single is asked for; leave-one-out outputs in closed form."""
+    """The dual form on all rows, in double precision unless "single"; leave-one-out outputs in closed form."""
     if precision == "single" and (found := _exact_in_single(kernel, data, ridge)) is not None:
         return found
     K = kernel.matrix(data.points)
@@ -104,7 +104,8 @@ def _exact_in_single(kernel: Kernel, data: TrainingSet, ridge: float) -> Solutio
         _warn_of_fallback(str(error))
         return None
     some = spread_rows(len(data))
-    fitted = data.prior + kernel.forward(data.points[some], data.points) @ embedding.coefficients
+    with torch.no_grad():
+        fitted = data.prior + kernel.forward(data.points[some], data.points) @ embedding.coefficients
     residual = float((fitted - embedding.fitted[some]).abs().max())
     if not residual <= SINGLE_RESIDUAL:  # also where it is not a number
         _warn_of_fallback(f"A kernel matrix of single precision leaves a residual of {residual:.1e}.")
@@ -174,7 +175,9 @@ def _by_landmarks(
     rows = KernelRows(kernel, data.points, landmarks, dtype=dtype)
     embedding = embed_by_landmarks(kernel, data, ridge, landmarks, rows=rows)
     if precision == "single" and not embedding.residual <= 10.0 * RESIDUAL[torch.float32]:
-        _warn_of_fallback(f"Conjugate gradients in single precision left a relative residual of {embedding.residual:.1e}.")
+        _warn_of_fallback(
+            f"Conjugate gradients in single precision left a relative residual of {embedding.residual:.1e}."
+        )
         return _by_landmarks(kernel, data, ridge, landmarks, "double")
     return rows, embedding
 

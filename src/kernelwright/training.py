@@ -54,7 +54,9 @@ class LBFGS:
         """Take the steps."""
         parameters = journal.parameters()
         limits = [bounds_from_here(journal.hyper, name) for name in parameters]
-        bounds = [pair for low, high in limits for pair in zip(low.ravel().tolist(), high.ravel().tolist(), strict=True)]
+        bounds = [
+            pair for low, high in limits for pair in zip(low.ravel().tolist(), high.ravel().tolist(), strict=True)
+        ]
         newest: list[Evaluation] = []
 
         def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:

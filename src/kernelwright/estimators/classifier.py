@@ -140,8 +140,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         inputs of a given kernel untouched.
     precision : {"auto", "single", "double"}, default="auto"
         Of the kernel matrix that the final embedding is solved with. "single" halves its memory and takes less time;
-        probabilities change in the sixth digit or so. Outputs at training rows are checked against kernel values of
-        double precision: where they miss by 1e-4 or more, the embedding is solved again in double, with a
+        probabilities change in the sixth digit or so (with landmarks, which are not solved as far in it, in the third).
+        Where the residual, checked in double, is too large for that, the embedding is solved again in double, with a
         :class:`~kernelwright.PrecisionWarning`. "auto" is double, and single with landmarks if there are more than 16
         million kernel values. Learning, explicit features, herding and predictions are in double in any case.
     class_weight : dict, "balanced" or None, default=None
