@@ -88,7 +88,13 @@ def cases() -> list[Case]:
         Case("rows of rows", X[:, :, None].repeat(2, 2), y, "dim|2-D|2D"),
         Case("one column, given flat", X[:, 0], y, "2D|2-D|reshape"),
         Case("complex numbers", X + 1j, y, "omplex"),
-        Case("dates, which are numbers of days", X.astype("int64").astype("datetime64[D]"), y, "date", may_work=True),
+        Case(
+            "dates, which are numbers of days",
+            X.astype("int64").astype("datetime64[D]"),
+            y,
+            "date|dtype|numeric",
+            may_work=True,
+        ),
         Case("more labels than rows", X, np.append(y, 1), "length|inconsistent|samples"),
         Case("a label is NaN", X, np.where(np.arange(len(y)) == 3, np.nan, y), "NaN|missing"),
         Case("numbers in place of labels", X, X[:, 0], "ontinuous|label"),
@@ -139,6 +145,8 @@ def figures(*, quick: bool) -> list[dict[str, object]]:
                 found[name] = "not installed"
             elif quick and name != "kernelwright":
                 found[name] = "not run"
+            elif name == "GPyTorch" and not case.fitted:
+                found[name] = "does not apply"  # its models are made of their data
             else:
                 found[name] = outcome(case, make, weighted)
         failed = found["kernelwright"] not in GOOD

@@ -26,15 +26,15 @@ class _Process(gpytorch.models.ExactGP):
 
 
 class DirichletGaussianProcess:
-    """``fit`` and ``predict_proba`` around the model of GPyTorch's tutorial on Dirichlet classification."""
+    """``fit`` and ``predict_proba`` around the model of GPyTorch's tutorial; labels are passed on as they are."""
 
     def fit(self, X: Any, y: Any) -> DirichletGaussianProcess:
         torch.manual_seed(0)
-        self.classes_, labels = np.unique(y, return_inverse=True)
         X = torch.as_tensor(X, dtype=torch.float64)
         self.likelihood = DirichletClassificationLikelihood(
-            torch.from_numpy(labels), learn_additional_noise=True, dtype=torch.float64
+            torch.as_tensor(y), learn_additional_noise=True, dtype=torch.float64
         )
+        self.classes_ = np.arange(self.likelihood.num_classes)
         targets = self.likelihood.transformed_targets.double()
         self.model = _Process(X, targets, self.likelihood, self.likelihood.num_classes).double()
         self.model.train(), self.likelihood.train()
