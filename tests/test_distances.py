@@ -14,6 +14,7 @@ from kernelwright.distances import (
     l1,
     l1_weighted_sums,
     median_distance,
+    median_distance_of,
     squared_euclidean,
     squared_weighted_sums,
 )
@@ -195,3 +196,44 @@ def test_cubed_sum_equals_exponentials(work):
     expected = sum(torch.exp(-n * lengths) * product for n, product in zip((1, 4, 13, 40), M, strict=True))
     out = torch.empty(7, 11, dtype=torch.float64)
     assert torch.allclose(cubed_sum(torch.exp(-lengths), M, out, work=work), expected, rtol=1e-12)
+
+
+# Very large and very small numbers -----------------------------------------------------------------------------
+
+
+def test_a_point_too_far_to_be_squared_is_far_and_leaves_the_other_distances_alone():
+    X = points(6)
+    far = X.clone()
+    far[0] = 1e300
+    for D in (squared_euclidean(far), squared_euclidean(far, far.clone())):
+        assert bool(torch.isfinite(D).all())
+        assert float(D[0, 1:].min()) > 1e280
+        np.testing.assert_allclose(D[1:, 1:], cdist(X, X, "sqeuclidean")[1:, 1:], atol=1e-12)
+
+
+@pytest.mark.parametrize("far", [1e12, 1e200])
+def test_weighted_sums_keep_their_digits_beside_a_far_point(far):
+    X = points(6)
+    X[0] = far
+    W = torch.ones(6, 6, dtype=torch.float64)
+    W[0], W[:, 0] = 0.0, 0.0  # a kernel says nothing of so far a point
+    expected = [sum(float((X[i, d] - X[j, d]) ** 2) for i in range(1, 6) for j in range(1, 6)) for d in range(3)]
+    np.testing.assert_allclose(squared_weighted_sums(X, W), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1.0, 1e200, 1e307])
+def test_the_median_distance_is_found_on_any_scale(size):
+    X = points(9)
+    expected = median_distance(torch.from_numpy(cdist(X, X)))
+    found = median_distance_of(X * size, lambda Z: squared_euclidean(Z).sqrt())
+    assert found / size == pytest.approx(expected, rel=1e-9 if size > 1e-300 else 1e-3)
+
+
+def test_the_median_distance_is_not_that_of_an_outlier():
+    X = points(9)
+    X[0] = 1e250
+    assert median_distance_of(X, l1) < 20.0
+
+
+def test_the_median_distance_of_equal_points_is_one():
+    assert median_distance_of(torch.ones(4, 2, dtype=torch.float64), l1) == 1.0

@@ -14,6 +14,7 @@ from kernelwright import errors
         ("MemoryBudgetError", MemoryError),
         ("WorkerLostError", RuntimeError),
         ("NumericalRepairWarning", UserWarning),
+        ("PrecisionWarning", UserWarning),
         ("CollapseWarning", UserWarning),
     ],
 )

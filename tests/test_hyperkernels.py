@@ -194,3 +194,10 @@ def test_a_matrix_that_is_set_later_whitens_too():
     assert np.allclose(later.set_params(D=None)(first, second), Wishart(delta=1.0)(first, second))
     with pytest.raises(ValueError, match="positive definite"):
         Wishart(D=-np.eye(2))
+
+
+def test_a_sum_is_that_of_its_parts():
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    parts = [Gaussian(sigma=1.0), Gaussian(sigma=2.0), Wishart(delta=1.0, nu=4, D=np.eye(2))]
+    pairs = (X, X[::-1].copy())
+    np.testing.assert_allclose(Sum(parts)(pairs, pairs), sum(part(pairs, pairs) for part in parts), rtol=1e-12)

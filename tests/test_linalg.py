@@ -9,7 +9,16 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 from kernelwright import linalg
 from kernelwright.errors import NumericalError, NumericalRepairWarning
-from kernelwright.linalg import factorise, low_rank_root, spectrum, symmetric_outer, thin_product, threads_for
+from kernelwright.linalg import (
+    factorise,
+    factorise_in_single,
+    low_rank_root,
+    refined_solution,
+    spectrum,
+    symmetric_outer,
+    thin_product,
+    threads_for,
+)
 
 
 def positive_definite(n: int, seed: int = 0) -> np.ndarray:
@@ -209,13 +218,51 @@ def test_a_matrix_past_repair_is_refused_with_likely_causes(K):
 def test_entries_that_are_not_finite_are_refused(bad, place):
     K = positive_definite(3)
     K[place] = K[place[::-1]] = bad
-    with pytest.raises(NumericalError, match="not finite"):
+    with pytest.raises(NumericalError, match=r"has entries that are not finite.*\(a\).*\(b\).*\(c\)"):
         factorise(tensor(K))
 
 
 def test_noise_that_is_not_finite_is_refused():
     with pytest.raises(NumericalError, match="not finite"):
         factorise(tensor(positive_definite(3)), float("inf"))
+
+
+# Single precision ----------------------------------------------------------------------------------------------
+
+
+def test_a_factor_in_single_precision_gives_double_numbers_and_leaves_its_input_alone():
+    K = tensor(positive_definite(6)).float()
+    before = K.clone()
+    factor = factorise_in_single(K, 0.5)
+    A = before.double().numpy() + 0.5 * np.eye(6)
+    assert torch.equal(K, before)
+    assert factor.solve(torch.ones(6, 2, dtype=torch.float64)).dtype == torch.float64
+    np.testing.assert_allclose(factor.solve(torch.eye(6, dtype=torch.float64)), np.linalg.inv(A), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(factor.inverse_diagonal(), np.diagonal(np.linalg.inv(A)), rtol=1e-5)
+
+
+def test_a_solution_by_a_factor_in_single_precision_is_refined():
+    A = tensor(positive_definite(30)).float()
+    B = torch.from_numpy(np.random.default_rng(1).normal(size=(30, 2)))
+    factor = factorise_in_single(A, 0.0)
+    exact = np.linalg.solve(A.double().numpy(), B.numpy())
+    found = refined_solution(factor, lambda V: A.double() @ V, B).numpy()
+    np.testing.assert_allclose(found, exact, atol=1e-7)
+    assert np.abs(found - exact).max() < 0.1 * np.abs(factor.solve(B).numpy() - exact).max()
+
+
+def test_a_solution_that_single_precision_cannot_give_is_refused_with_its_residual():
+    x = np.linspace(0, 1, 40)[:, None]
+    A = tensor(np.exp(-((x - x.T) ** 2)) + 3e-6 * np.eye(40))
+    B = torch.from_numpy(np.random.default_rng(1).normal(size=(40, 2)))
+    factor = factorise_in_single(A.float(), 0.0)
+    with pytest.raises(NumericalError, match=r"single precision leaves a relative residual of \d"):
+        refined_solution(factor, lambda V: A @ V, B)
+
+
+def test_a_matrix_past_single_precision_is_refused():
+    with pytest.raises(NumericalError, match="not positive definite in single precision"):
+        factorise_in_single((rank_one(30) - 1e-5 * torch.eye(30, dtype=torch.float64)).float(), 0.0)
 
 
 # Threads -----------------------------------------------------------------------------------------------------

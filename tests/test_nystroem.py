@@ -6,7 +6,7 @@ import torch
 
 from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
-from kernelwright.kernels import Gaussian, Laplace, Tabular
+from kernelwright.kernels import Gaussian, KroneckerDelta, Laplace, Spectrum, Tabular
 from kernelwright.nystroem import KernelRows, embed_by_landmarks
 
 N, M = 150, 3
@@ -69,3 +69,20 @@ def test_rows_made_anew_equal_rows_that_are_kept(monkeypatch):
             assert at == same
             torch.testing.assert_close(block, other)
             np.testing.assert_allclose(block, kernel.forward(points[at], points[:40]).detach(), atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", [KroneckerDelta(), KroneckerDelta() + Gaussian()], ids=["delta", "sum"])
+def test_kernel_values_are_of_the_precision_that_is_asked_for(kernel):
+    points = torch.tensor([[0.0], [1.0], [1.0]], dtype=torch.float64)
+    for _, block in KernelRows(kernel, points, points[:2], dtype=torch.float32):
+        assert block.dtype == torch.float32
+
+
+def test_strings_may_be_compared_in_single_precision():
+    kernel = Spectrum(2)
+    points = kernel.encode(["abab", "abba", "", "\U0010ffff\U0010fffe"])
+    single, double = (
+        torch.cat([block for _, block in KernelRows(kernel, points, points, dtype=dtype)])
+        for dtype in (torch.float32, torch.float64)
+    )
+    np.testing.assert_allclose(single, double, rtol=1e-6)

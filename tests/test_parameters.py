@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from kernelwright.parameters import Positive, Simplex, plain_gradients, plain_values, raw_bounds
+from kernelwright.parameters import Positive, Simplex, bounds_from_here, plain_gradients, plain_values, raw_bounds
 
 
 class Model(nn.Module):
@@ -155,3 +155,18 @@ def test_bounds_are_those_that_were_declared():
     low, high = raw_bounds(model, "inner.logit_mixture")
     assert low < 0 < high
     assert raw_bounds(model, "inner.slope") == (-np.inf, np.inf)
+
+
+class Firm(nn.Module):
+    soft, hard = Positive(0.1, 10.0), Positive(0.1, 10.0, firm=True)
+
+
+def test_a_start_beyond_the_bounds_widens_them_unless_they_are_firm():
+    model = Firm()
+    model.soft, model.hard = [0.01, 1.0, 100.0], [0.01, 1.0, 100.0]
+    low, high = (limit.exp() for limit in bounds_from_here(model, "log_soft"))
+    np.testing.assert_allclose(low, [0.01, 0.1, 0.1])
+    np.testing.assert_allclose(high, [10.0, 10.0, 100.0])
+    low, high = (limit.exp() for limit in bounds_from_here(model, "log_hard"))
+    np.testing.assert_allclose(low, [0.1] * 3)
+    np.testing.assert_allclose(high, [10.0] * 3)

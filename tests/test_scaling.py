@@ -1,5 +1,7 @@
 """The two views of a table against their formulas."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from scipy.stats import norm, rankdata
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from kernelwright.scaling import TableViews, make_scaler
+from kernelwright.scaling import TableViews, fit_scaler
 
 X = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 100.0, 0.01] + [0.0, 5.0, -3.0]
 
@@ -123,16 +125,16 @@ def test_transform_before_fit_is_refused():
 
 @pytest.mark.parametrize(("word", "cls"), [("standard", StandardScaler), ("unit", MinMaxScaler), ("views", TableViews)])
 def test_words_for_scalers(word, cls):
-    assert isinstance(make_scaler(word), cls)
+    assert isinstance(fit_scaler(word, X), cls)
 
 
 def test_no_scaler():
-    assert make_scaler(None) is None
+    assert fit_scaler(None, X) is None
 
 
 def test_an_unknown_scaler_is_refused():
     with pytest.raises((ValueError, KeyError), match="robust"):
-        make_scaler("robust")
+        fit_scaler("robust", X)
 
 
 def test_views_can_be_turned_back_into_rows():
@@ -148,3 +150,13 @@ def test_beyond_counts_standard_deviations_outside_the_range():
     deviation = X[:, 0].std()
     expected = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 2.0]]) / deviation
     np.testing.assert_allclose(views.beyond([[1.0, 5.0], [5.0, 6.5], [0.0, 3.0]]), expected)
+
+
+@pytest.mark.parametrize(("scale", "size"), [("standard", 1e200), ("unit", 1.7e308)], ids=lambda value: str(value))
+def test_a_column_whose_spread_cannot_be_told_is_refused_by_its_number(scale, size):
+    table = X / np.abs(X).max(0)
+    table[:, 0] *= size
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"column 0 .*too large, or too small"):
+            fit_scaler(scale, table)

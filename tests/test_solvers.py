@@ -7,6 +7,7 @@ import torch
 from kernelwright import solvers
 from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, smoothed_prior
+from kernelwright.errors import NumericalRepairWarning, PrecisionWarning
 from kernelwright.features import Polynomial, RandomFourier, fourier_features
 from kernelwright.kernels import FeatureKernel, Gaussian
 from kernelwright.solvers import choose_solver, exact, explicit, herding, hold_out, nystroem, sum_up
@@ -126,3 +127,65 @@ def test_moments_add_up_in_any_order():
     torch.testing.assert_close(parts.gram, whole.gram)
     torch.testing.assert_close(parts.weights(parts.factor(RIDGE)), whole.weights(whole.factor(RIDGE)))
     assert (parts.total, parts.largest) == (whole.total, whole.largest)
+
+
+# Single precision ----------------------------------------------------------------------------------------------
+
+
+def test_an_exact_solution_in_single_precision_is_that_in_double_to_six_digits():
+    expected, found = (exact(KERNEL, data(), 1e-3, precision=precision) for precision in ("double", "single"))
+    assert (expected.precision, found.precision) == ("double", "single")
+    for field in ("coefficients", "fitted"):
+        assert getattr(found, field).dtype == torch.float64
+    np.testing.assert_allclose(outputs(found), outputs(expected), atol=1e-5)
+    np.testing.assert_allclose(found.left_out.outputs, expected.left_out.outputs, atol=1e-4)
+    assert found.squared_norm == pytest.approx(expected.squared_norm, rel=1e-5)
+    assert found.support.level == pytest.approx(expected.support.level, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("ridge", "reason"), [(1e-6, "relative residual of"), (1e-12, "not positive definite")], ids=["small", "tiny"]
+)
+def test_a_small_ridge_falls_back_to_double_and_says_so(ridge, reason):
+    smooth = Gaussian(2.0)
+    with pytest.warns(PrecisionWarning, match=f"{reason}.*double precision instead"):
+        found = exact(smooth, data(), ridge, precision="single")
+    assert found.precision == "double"
+    assert torch.equal(found.coefficients, exact(smooth, data(), ridge).coefficients)
+
+
+def test_a_kernel_whose_values_are_wrong_in_single_precision_is_noticed():
+    """The system of such values has a fine solution, of another problem."""
+
+    class Rounded(Gaussian):
+        def forward(self, X, Z=None):
+            K = super().forward(X, Z)
+            return K if X.dtype == torch.float64 else (K * 1e3).round() / 1e3
+
+    with pytest.warns(PrecisionWarning, match="leaves a residual of"):
+        assert exact(Rounded(0.7), data(), 0.01, precision="single").precision == "double"
+
+
+def test_landmarks_in_single_precision_are_close_to_those_in_double():
+    expected, found = (nystroem(KERNEL, data(), RIDGE, 60, random(), precision=p) for p in ("double", "single"))
+    assert (expected.precision, found.precision) == ("double", "single")
+    assert np.abs(outputs(found) - outputs(expected)).mean() < 0.01  # conjugate gradients stop earlier
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # double does not get there either
+def test_landmarks_fall_back_to_double_and_say_so(monkeypatch):
+    monkeypatch.setattr("kernelwright.nystroem.MOST_STEPS", 1)
+    with pytest.warns(PrecisionWarning, match=r"Conjugate gradients in single precision left .* double"):
+        found = nystroem(KERNEL, data(), RIDGE, 60, random(), precision="single")
+    expected = nystroem(KERNEL, data(), RIDGE, 60, random(), precision="double")
+    assert found.precision == "double"
+    assert torch.equal(found.coefficients, expected.coefficients)
+
+
+def test_a_repair_is_kept_with_the_solution():
+    twice = TrainingSet.of(torch.zeros(4, 1, dtype=torch.float64), one_hot(np.array([0, 1, 0, 1]), 2))
+    with pytest.warns(NumericalRepairWarning) as caught:
+        found = exact(Gaussian(), twice, 1e-18)
+    assert found.jitter > 0
+    assert f"{found.jitter:.1e}" in str(caught[0].message)
+    assert exact(KERNEL, data(), RIDGE).jitter == 0.0

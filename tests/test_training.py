@@ -369,6 +369,19 @@ def test_a_start_outside_the_bounds_is_moved_to_them():
 
 
 @each_optimizer
+@pytest.mark.parametrize("size", [1e-9, 1e9])
+def test_length_scales_that_start_outside_the_bounds_are_not_lost(size, optimizer):
+    """As those at a median distance do, on inputs of such a size."""
+    data = TrainingSet.of(size * DATA.points, DATA.targets)
+    hyper = Hyperparameters(Gaussian([2.0 * size] * 3), 0.1)
+    before = LOO(hyper, data).value
+    result = train(LOO, hyper, data, optimizer=optimizer)
+    np.testing.assert_allclose(result.history[0].hyperparameters["kernel.lengthscale"], 2.0 * size)
+    assert LOO(hyper, data).value == pytest.approx(result.value, rel=1e-12)
+    assert result.value < before
+
+
+@each_optimizer
 def test_a_frozen_parameter_does_not_move(optimizer):
     hyper = Hyperparameters(2.0 * Gaussian(1.5) + Laplace(2.0), 0.1)
     hyper.kernel.left.kernel.log_lengthscale.requires_grad_(False)

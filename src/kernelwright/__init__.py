@@ -8,6 +8,7 @@ from kernelwright.errors import (
     ModelFileError,
     NumericalError,
     NumericalRepairWarning,
+    PrecisionWarning,
     WorkerLostError,
 )
 from kernelwright.estimators import (
@@ -38,6 +39,7 @@ __all__ = [
     "ModelFileError",
     "NumericalError",
     "NumericalRepairWarning",
+    "PrecisionWarning",
     "PredictionSets",
     "WorkerLostError",
     "baselines",

@@ -6,6 +6,8 @@ that pays; without numba, or for small problems, torch gives the same numbers.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -23,12 +25,18 @@ __all__ = [
     "l1",
     "l1_weighted_sums",
     "median_distance",
+    "median_distance_of",
     "squared_euclidean",
     "squared_weighted_sums",
 ]
 
 # Differences to form before the compiled loop beats torch by more than loading it costs.
 COMPILED_FROM = 4_000_000
+
+FARTHEST = {
+    torch.float64: 1e145,
+    torch.float32: 1e17,
+}  # farther points are taken to be there: squares must not overflow
 
 
 def squared_euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
@@ -37,8 +45,8 @@ def squared_euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
     _check_width(X, other)
     # A centre keeps cancellation small for data far from the origin; the median is not drawn away by a far point.
     centre = other.detach().median(0).values if len(other) else 0.0
-    left = _with_norms(X - centre)
-    right = left if Z is None else _with_norms(Z - centre)
+    left = _with_norms(_within_reach(X - centre))
+    right = left if Z is None else _with_norms(_within_reach(Z - centre))
     # |x|^2 - 2 x.z + |z|^2 as one product of [x, |x|^2, 1] and [-2z, 1, |z|^2]: no pass over the matrix for the norms.
     D = left @ torch.cat([-2.0 * right[:, :-2], right[:, -1:], right[:, -2:-1]], 1).T
     D = D.clamp_(min=0.0)
@@ -57,13 +65,18 @@ def euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
     return torch.cdist(X, other, compute_mode="donot_use_mm_for_euclid_dist")
 
 
+def _within_reach(X: Tensor) -> Tensor:
+    farthest = FARTHEST.get(X.dtype, 1e145)
+    return X.clamp(-farthest, farthest)
+
+
 def _with_norms(X: Tensor) -> Tensor:
     return torch.cat([X, (X * X).sum(1, keepdim=True), X.new_ones(len(X), 1)], 1)
 
 
 def squared_weighted_sums(X: Tensor, W: Tensor) -> Tensor:
     """``s_d = sum_ij W_ij (x_id - x_jd)^2`` for every feature d."""
-    X = X - X.mean(0)
+    X = _within_reach(X - X.median(0).values)  # as in the distances: a far point must not take the others' digits
     products = thin_product(W, torch.cat([X, X.new_ones(len(X), 1)], 1))  # W X and the row sums in one pass
     totals = products[:, -1] + W.sum(0)
     return totals @ (X * X) - 2.0 * (X * products[:, :-1]).sum(0)
@@ -132,6 +145,14 @@ def median_distance(D: Tensor, weights: Tensor | None = None) -> float:
     distances, order = distances[positive].sort()
     cumulative = pair_weights[positive][order].cumsum(0)
     return float(distances[torch.searchsorted(cumulative, 0.5 * cumulative[-1])])
+
+
+def median_distance_of(X: Tensor, distance: Callable[[Tensor], Tensor], weights: Tensor | None = None) -> float:
+    """The median distance between points, in units in which usual differences can be squared."""
+    sizes = (0.5 * X - 0.5 * X.median(0).values).abs()
+    usual = float(sizes[sizes > 0].median()) if bool((sizes > 0).any()) else 1.0
+    unit = 2.0 ** (math.frexp(usual)[1] - 1)  # a power of two: no digit changes
+    return unit * median_distance(distance(X / unit), weights)
 
 
 def _array(X: Tensor) -> np.ndarray:

@@ -13,9 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernelwright.linalg import Factor, factorise
+from kernelwright.linalg import Factor, factorise, factorise_in_single, refined_solution
 
-__all__ = ["DualEmbedding", "TrainingSet", "clip_normalise", "embed", "leave_one_out_divisor"]
+__all__ = ["DualEmbedding", "TrainingSet", "clip_normalise", "embed", "embed_in_single", "leave_one_out_divisor"]
+
+BLOCK_ROWS = 256  # of a matrix in single precision, held in double at once
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,18 @@ def embed(K: Tensor, data: TrainingSet, ridge: float) -> DualEmbedding:
     noise = data.noise(ridge)
     factor = factorise(K, noise)
     return DualEmbedding(factor.solve(data.centred), noise, data, factor)
+
+
+def embed_in_single(K: Tensor, data: TrainingSet, ridge: float) -> DualEmbedding:
+    """The same for a matrix K of single precision, with a factor of single precision; coefficients are refined."""
+    noise = data.noise(ridge)
+    factor = factorise_in_single(K, noise)
+
+    def apply(V: Tensor) -> Tensor:
+        product = torch.cat([rows.double() @ V for rows in K.split(BLOCK_ROWS)])
+        return product + noise[:, None] * V
+
+    return DualEmbedding(refined_solution(factor, apply, data.centred), noise, data, factor)
 
 
 def leave_one_out_divisor(inverse_diagonal: Tensor, weights: Tensor, noise: Tensor) -> Tensor:

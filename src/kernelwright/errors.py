@@ -27,3 +27,7 @@ class CollapseWarning(UserWarning):
 
 class ModelFileError(ValueError):
     """A file cannot be loaded as a model; the message says what is wrong with it and what to do."""
+
+
+class PrecisionWarning(UserWarning):
+    """Single precision was asked for and was not enough; the message says by how much, and double was used."""

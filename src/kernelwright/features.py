@@ -18,7 +18,7 @@ import torch
 from sklearn.cluster import MiniBatchKMeans
 from torch import Tensor, nn
 
-from kernelwright.distances import l1, median_distance, squared_euclidean
+from kernelwright.distances import l1, median_distance_of, squared_euclidean
 from kernelwright.kernels import ConvexSum, Gaussian, Kernel, Laplace, Matern, Scaled, Sum, Tabular
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.kernels.vector import HasLengthScales, spread_rows, whole_number
@@ -114,8 +114,8 @@ class RandomFourier(HasLengthScales, FeatureMap):
     def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
         if self.median:
             some = spread_rows(len(X))
-            distance = l1(X[some]) if self.kernel == "laplace" else squared_euclidean(X[some]).sqrt()
-            self.lengthscale = median_distance(distance, None if weights is None else weights[some])
+            distance = l1 if self.kernel == "laplace" else lambda Z: squared_euclidean(Z).sqrt()
+            self.lengthscale = median_distance_of(X[some], distance, None if weights is None else weights[some])
         if self.ard and self.log_lengthscale.ndim == 0:
             self.lengthscale = self.lengthscale.detach().expand(X.shape[1])
         if self.frequencies.shape != (self.n_features // 2, X.shape[1]):

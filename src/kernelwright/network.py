@@ -169,6 +169,7 @@ class LinearHead(Head):
             support=FeatureSupport.of(factor, Z, some.weights),
             squared_norm=float(W.square().sum()),
             largest=moments.largest,
+            jitter=factor.jitter,
         )
 
     def apply_solution(  # noqa: D102
@@ -231,6 +232,7 @@ class KernelHead(Head):
             support=KernelSupport.of(nearest_other(K, data.weights) - float(self.intercept), data.weights),
             squared_norm=solved.squared_norm,
             largest=sup,
+            jitter=solved.factor.jitter,
         )
 
     def apply_solution(  # noqa: D102
@@ -359,6 +361,7 @@ class Solution:
     support: Support
     squared_norm: float
     largest: float  # k(x, x) over the training rows
+    jitter: float  # what was added to the diagonal of the system so that it could be factorised
 
 
 RIDGE_STEPS = 10.0 ** (np.arange(-6, 7) / 2.0)

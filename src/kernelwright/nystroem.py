@@ -41,12 +41,20 @@ class NystroemEmbedding:
 class KernelRows:
     """The n x M kernel matrix, by blocks of rows: kept if it fits into a share of the free memory, else made anew.
 
-    A large one is of single precision: rounding of kernel values by 1e-7 is far below the noise of so many rows. Sums
-    over blocks and solves are in double precision.
+    A large one is of single precision, unless it is said otherwise: rounding of kernel values by 1e-7 is far below the
+    noise of so many rows. Sums over blocks and solves are in double precision.
     """
 
-    def __init__(self, kernel: Kernel, points: Tensor, landmarks: Tensor, share: float = 0.5) -> None:
-        self.dtype = torch.float32 if len(points) * len(landmarks) > DOUBLE_UP_TO else torch.float64
+    def __init__(
+        self,
+        kernel: Kernel,
+        points: Tensor,
+        landmarks: Tensor,
+        share: float = 0.5,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        usual = torch.float32 if len(points) * len(landmarks) > DOUBLE_UP_TO else torch.float64
+        self.dtype = usual if dtype is None else dtype
         self.kernel = copy.deepcopy(kernel).to(self.dtype)
         self.points, self.landmarks = points, landmarks.to(self.dtype)
         self.rows = max(1, BLOCK_ENTRIES // len(landmarks))
@@ -62,7 +70,7 @@ class KernelRows:
                 yield rows, self.kept[number]
                 continue
             with torch.no_grad():
-                block = self.kernel.forward(self.points[rows].to(self.dtype), self.landmarks)
+                block = self.kernel.forward(self.points[rows].to(self.dtype), self.landmarks).to(self.dtype)
             if self.kept is not None:
                 self.kept.append(block)
             yield rows, block

@@ -50,7 +50,7 @@ USUAL_NOISE = 0.1  # n lambda where learning starts
 class Hyperparameters(nn.Module):
     """All that is learned: a kernel's numbers and the ridge."""
 
-    ridge = Positive(1e-10, 1e4, vectors=False)
+    ridge = Positive(1e-10, 1e4, vectors=False, firm=True)  # a smaller one cannot be told from rounding
     log_ridge: nn.Parameter
 
     def __init__(self, kernel: Kernel, ridge: float) -> None:

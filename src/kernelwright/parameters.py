@@ -14,7 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["WEAK_PULL", "Parametrised", "Positive", "Simplex", "plain_gradients", "plain_values", "raw_bounds"]
+__all__ = [
+    "WEAK_PULL",
+    "Parametrised",
+    "Positive",
+    "Simplex",
+    "bounds_from_here",
+    "plain_gradients",
+    "plain_values",
+    "raw_bounds",
+]
 
 WEAK_PULL = 0.1  # weight of penalties that are to matter only along directions of which the data say nothing
 
@@ -23,6 +32,7 @@ class _Constrained:
     """A plain value on the outside, an unconstrained ``nn.Parameter`` on the inside."""
 
     prefix: str
+    firm = False  # whether a start beyond the bounds is drawn back to them
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name, self.raw_name = name, f"{self.prefix}_{name}"
@@ -60,12 +70,15 @@ class _Constrained:
 
 
 class Positive(_Constrained):
-    """A positive number, or a vector of them, stored as its logarithm; ``lower`` and ``upper`` bound its learning."""
+    """A positive number, or a vector of them, stored as its logarithm; ``lower`` and ``upper`` bound its learning.
+
+    A value from which learning starts beyond the bounds widens them, unless they are ``firm``.
+    """
 
     prefix = "log"
 
-    def __init__(self, lower: float = 1e-5, upper: float = 1e5, *, vectors: bool = True) -> None:
-        self.lower, self.upper, self.vectors = lower, upper, vectors
+    def __init__(self, lower: float = 1e-5, upper: float = 1e5, *, vectors: bool = True, firm: bool = False) -> None:
+        self.lower, self.upper, self.vectors, self.firm = lower, upper, vectors, firm
 
     def check(self, module: nn.Module, plain: Tensor) -> None:
         good = bool((torch.isfinite(plain) & (plain > 0)).all()) and plain.numel() > 0
@@ -162,6 +175,15 @@ def raw_bounds(module: nn.Module, raw_name: str) -> tuple[float, float]:
     """The bounds an optimiser keeps for a raw parameter (none if it is unconstrained by nature)."""
     found = _declaration(module, raw_name)
     return (-np.inf, np.inf) if found is None else found[0].raw_bounds()
+
+
+def bounds_from_here(module: nn.Module, raw_name: str) -> tuple[Tensor, Tensor]:
+    """The same for learning that starts at the present values: these are within, or the start would be lost."""
+    low, high = raw_bounds(module, raw_name)
+    found, raw = _declaration(module, raw_name), module.get_parameter(raw_name).detach()
+    if found is not None and found[0].firm:
+        return torch.full_like(raw, low), torch.full_like(raw, high)
+    return raw.clamp(max=low), raw.clamp(min=high)
 
 
 class Parametrised(nn.Module):

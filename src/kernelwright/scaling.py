@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["TableViews", "make_scaler"]
+__all__ = ["TableViews", "fit_scaler"]
 
 
 class TableViews(TransformerMixin, BaseEstimator):
@@ -95,7 +95,19 @@ def _rank_knots(u: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values, np.clip(ndtri(middle), -3.0, 3.0)
 
 
-def make_scaler(scale: str | None) -> Any:
-    """The transform behind a word, or None: "standard", "unit" (to [0, 1]) or "views" (:class:`TableViews`)."""
-    makers = {"standard": StandardScaler, "unit": MinMaxScaler, "views": TableViews}
-    return None if scale is None else makers[scale]()
+def fit_scaler(scale: str | None, X: np.ndarray, weights: np.ndarray | None = None) -> Any:
+    """The transform behind a word, fitted: "standard", "unit" (to [0, 1]) or "views" (:class:`TableViews`); or None."""
+    if scale is None:
+        return None
+    scaler = {"standard": StandardScaler, "unit": MinMaxScaler, "views": TableViews}[scale]()
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what they lead to is told below
+        scaler = scaler.fit(X) if scale == "unit" else scaler.fit(X, sample_weight=weights)
+    if scale == "views":
+        return scaler
+    lost = np.flatnonzero(~(np.isfinite(scaler.scale_) & (scaler.scale_ > 0)))
+    if len(lost):
+        raise ValueError(
+            f"The spread of column {lost[0]} (of {len(lost)} such columns) cannot be told by scale={scale!r}: its "
+            "numbers are too large, or too small. Multiply it by a constant first."
+        )
+    return scaler

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 import warnings
@@ -21,11 +22,13 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from kernelwright.arrays import free_memory
-from kernelwright.embedding import TrainingSet, embed
+from kernelwright.embedding import DualEmbedding, TrainingSet, embed, embed_in_single
+from kernelwright.errors import NumericalError, PrecisionWarning
 from kernelwright.herding import herd
 from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
-from kernelwright.nystroem import RESIDUAL, KernelRows, embed_by_landmarks
+from kernelwright.kernels.vector import spread_rows
+from kernelwright.nystroem import RESIDUAL, KernelRows, NystroemEmbedding, embed_by_landmarks
 from kernelwright.primal import Moments
 from kernelwright.support import FeatureSupport, KernelSupport, Support, nearest_other
 
@@ -44,6 +47,7 @@ __all__ = [
 EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
 FEATURE_ROWS = 4096  # rows whose features are held at once
 LEFT_OUT_ROWS = 5000  # rows whose leave-one-out outputs are enough to calibrate on
+SINGLE_RESIDUAL = 1e-4  # by which outputs at training rows may miss, with kernel values of single precision
 HERDING_CANDIDATES = 5000  # of each class: their kernel matrix must fit
 
 
@@ -66,6 +70,8 @@ class Solution:
     fitted_rows: TrainingSet
     left_out: LeftOut  # probabilities are calibrated on these
     support: Support
+    jitter: float = 0.0  # what was added to the diagonal of the system so that it could be factorised
+    precision: str = "double"  # or "single": of the kernel values that the system is made of
 
 
 def choose_solver(n: int, n_landmarks: int | None) -> tuple[str, int]:
@@ -81,25 +87,72 @@ def usual_landmarks(n: int) -> int:
     return max(1, min(max(n // 20, 1000), 7500, fits))
 
 
-def exact(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution:
-    """The dual form on all rows; leave-one-out outputs in closed form."""
+def exact(kernel: Kernel, data: TrainingSet, ridge: float, *, precision: str = "auto") -> Solution:
+    """The dual form on all rows, in double precision unless "single"; leave-one-out outputs in closed form."""
+    if precision == "single" and (found := _exact_in_single(kernel, data, ridge)) is not None:
+        return found
     K = kernel.matrix(data.points)
-    embedding, support = embed(K, data, ridge), KernelSupport.of(nearest_other(K, data.weights), data.weights)
-    left_out = LeftOut(embedding.leave_one_out(), data)
+    return _dual_solution(embed(K, data, ridge), nearest_other(K, data.weights), "double")
+
+
+def _exact_in_single(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution | None:
+    """With matrix and factor in single precision; None, with a warning, where that cannot be made accurate."""
+    K = copy.deepcopy(kernel).to(torch.float32).matrix(data.points.to(torch.float32)).to(torch.float32)
+    try:
+        embedding = embed_in_single(K, data, ridge)
+    except NumericalError as error:
+        _warn_of_fallback(str(error))
+        return None
+    some = spread_rows(len(data))
+    with torch.no_grad():
+        fitted = data.prior + kernel.forward(data.points[some], data.points) @ embedding.coefficients
+    residual = float((fitted - embedding.fitted[some]).abs().max())
+    if not residual <= SINGLE_RESIDUAL:  # also where it is not a number
+        _warn_of_fallback(f"A kernel matrix of single precision leaves a residual of {residual:.1e}.")
+        return None
+    return _dual_solution(embedding, nearest_other(K, data.weights).double(), "single")
+
+
+def _dual_solution(embedding: DualEmbedding, nearest: Tensor, precision: str) -> Solution:
+    data = embedding.data
     return Solution(
-        data.points, embedding.coefficients, embedding.squared_norm, embedding.fitted, data, left_out, support
+        data.points,
+        embedding.coefficients,
+        embedding.squared_norm,
+        embedding.fitted,
+        data,
+        LeftOut(embedding.leave_one_out(), data),
+        KernelSupport.of(nearest, data.weights),
+        embedding.factor.jitter,
+        precision,
     )
 
 
-def nystroem(kernel: Kernel, data: TrainingSet, ridge: float, n_landmarks: int, generator: torch.Generator) -> Solution:
+def _warn_of_fallback(reason: str) -> None:
+    warnings.warn(
+        f"{reason} The system was solved in double precision instead. A very small ridge, or inputs of a size that "
+        "single precision does not hold, are the usual reasons.",
+        PrecisionWarning,
+        stacklevel=5,
+    )
+
+
+def nystroem(
+    kernel: Kernel,
+    data: TrainingSet,
+    ridge: float,
+    n_landmarks: int,
+    generator: torch.Generator,
+    *,
+    precision: str = "auto",
+) -> Solution:
     """The span of landmarks; one row in twenty, at most 5000, is held out for the calibration."""
     if n_landmarks >= len(data):  # all rows are landmarks
-        return exact(kernel, data, ridge)
+        return exact(kernel, data, ridge, precision=precision)
     rest, held = hold_out(data, min(len(data) // 20, 5000), generator)
     landmarks = rest.points[rest.spread(n_landmarks, generator)]
-    rows = KernelRows(kernel, rest.points, landmarks)
     scaled = ridge * data.total_weight / rest.total_weight  # the absolute ridge stays
-    embedding = embed_by_landmarks(kernel, rest, scaled, landmarks, rows=rows)
+    rows, embedding = _by_landmarks(kernel, rest, scaled, landmarks, precision)
     if embedding.residual > 10.0 * RESIDUAL[rows.dtype]:
         warnings.warn(
             f"Conjugate gradients stopped after {embedding.n_iter} steps at a relative residual of "
@@ -110,7 +163,23 @@ def nystroem(kernel: Kernel, data: TrainingSet, ridge: float, n_landmarks: int, 
     alpha = embedding.coefficients
     fitted = torch.cat([block.double() @ alpha for _, block in rows]) + rest.prior
     left_out, support = _new_rows(kernel, held, landmarks, alpha)
-    return Solution(landmarks, alpha, embedding.squared_norm, fitted, rest, left_out, support)
+    of_rows = "single" if rows.dtype == torch.float32 else "double"
+    return Solution(landmarks, alpha, embedding.squared_norm, fitted, rest, left_out, support, precision=of_rows)
+
+
+def _by_landmarks(
+    kernel: Kernel, data: TrainingSet, ridge: float, landmarks: Tensor, precision: str
+) -> tuple[KernelRows, NystroemEmbedding]:
+    """Kernel values of the precision that is asked for, and the embedding; of double, with a warning, if need be."""
+    dtype = {"auto": None, "single": torch.float32, "double": torch.float64}[precision]
+    rows = KernelRows(kernel, data.points, landmarks, dtype=dtype)
+    embedding = embed_by_landmarks(kernel, data, ridge, landmarks, rows=rows)
+    if precision == "single" and not embedding.residual <= 10.0 * RESIDUAL[torch.float32]:
+        _warn_of_fallback(
+            f"Conjugate gradients in single precision left a relative residual of {embedding.residual:.1e}."
+        )
+        return _by_landmarks(kernel, data, ridge, landmarks, "double")
+    return rows, embedding
 
 
 def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generator: torch.Generator) -> Solution:
@@ -172,4 +241,5 @@ def explicit(moments: Moments, features: FeatureMap, sample: TrainingSet, ridge:
     factor = moments.factor(ridge)
     W, support = moments.weights(factor, sample.prior), FeatureSupport.of(factor, Z, sample.weights)
     left_out = LeftOut(moments.left_out(factor, Z, sample.targets, sample.weights, sample.prior), sample)
-    return Solution(None, W, float(W.square().sum()), sample.prior + Z @ W, sample, left_out, support)
+    squared_norm, fitted = float(W.square().sum()), sample.prior + Z @ W
+    return Solution(None, W, squared_norm, fitted, sample, left_out, support, factor.jitter)

@@ -16,7 +16,7 @@ from torch import Tensor
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.objectives import Evaluation, Hyperparameters, Objective
-from kernelwright.parameters import plain_values, raw_bounds
+from kernelwright.parameters import bounds_from_here, plain_values
 
 __all__ = ["LBFGS", "Adam", "Step", "TrainingResult", "train"]
 
@@ -53,7 +53,10 @@ class LBFGS:
     def run(self, journal: _Journal) -> str:
         """Take the steps."""
         parameters = journal.parameters()
-        bounds = [raw_bounds(journal.hyper, name) for name, p in parameters.items() for _ in range(p.numel())]
+        limits = [bounds_from_here(journal.hyper, name) for name in parameters]
+        bounds = [
+            pair for low, high in limits for pair in zip(low.ravel().tolist(), high.ravel().tolist(), strict=True)
+        ]
         newest: list[Evaluation] = []
 
         def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -104,6 +107,7 @@ class Adam:
     def run(self, journal: _Journal) -> str:
         """Take the steps."""
         parameters = journal.parameters()
+        limits = {name: bounds_from_here(journal.hyper, name) for name in parameters}
         optimiser = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
         best, since = np.inf, 0
         for _, rows in zip(range(self.max_iter), self._rows(len(journal.data)), strict=False):
@@ -119,7 +123,7 @@ class Adam:
             optimiser.step()
             with torch.no_grad():
                 for name, parameter in parameters.items():
-                    parameter.clamp_(*raw_bounds(journal.hyper, name))
+                    parameter.clamp_(*limits[name])
                     parameter.grad = None
             since = 0 if evaluation.value < best - self.tol else since + 1
             best = min(best, evaluation.value)

@@ -469,3 +469,69 @@ def test_asymmetric_and_rectangular_precomputed_kernels_are_refused():
 def test_public_names():
     assert set(kw.__all__) <= set(dir(kw))
     assert isinstance(EmbeddingClassifier().fit(*load_iris(return_X_y=True)).kernel_.kernels[0], Tabular)
+
+
+# Precision and repairs -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"kernel": Gaussian(), "learn": "rademacher"}], ids=["default", "bound"])
+def test_single_precision_predicts_what_double_does(moons, options):
+    X, y = moons
+    single, double = (
+        EmbeddingClassifier(**options, precision=precision, random_state=0).fit(X, y)
+        for precision in ("single", "double")
+    )
+    assert (single.precision_, double.precision_) == ("single", "double")
+    np.testing.assert_allclose(single.predict_proba(X), double.predict_proba(X), atol=1e-5)
+    np.testing.assert_allclose(single.raw_outputs(X), double.raw_outputs(X), atol=1e-5)
+    assert single.complexity_ == pytest.approx(double.complexity_, rel=1e-5)
+
+
+def test_where_single_precision_is_not_enough_double_is_used_and_said(moons):
+    X, y = moons
+    tiny = {"kernel": Gaussian(2.0), "learn": None, "ridge": 1e-12, "random_state": 0}
+    with pytest.warns(kw.PrecisionWarning, match="double precision instead"):
+        single = EmbeddingClassifier(**tiny, precision="single").fit(X, y)
+    double = EmbeddingClassifier(**tiny).fit(X, y)
+    assert single.precision_ == "double"
+    np.testing.assert_array_equal(single.predict_proba(X), double.predict_proba(X))
+
+
+def test_a_repair_is_kept_in_the_model_and_in_its_file(tmp_path):
+    X, y = np.repeat([[0.0], [1.0]], 2, axis=0), [0, 1, 0, 1]  # equal rows with different labels are not merged
+    with pytest.warns(kw.NumericalRepairWarning) as caught:
+        model = EmbeddingClassifier(Gaussian(), learn=None, ridge=1e-18, precision="double").fit(X, y)
+    assert model.jitter_ > 0
+    assert f"{model.jitter_:.1e} was added to its diagonal" in str(caught[0].message)
+    kw.save(model, tmp_path / "model.kw")
+    loaded = kw.load(tmp_path / "model.kw")
+    assert (loaded.jitter_, loaded.precision, loaded.precision_) == (model.jitter_, "double", "double")
+
+
+def test_a_model_that_needed_no_repair_says_so(moons):
+    assert given().fit(*moons).jitter_ == 0.0
+
+
+# Very large and very small numbers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-9, 1e9, 1e200])
+def test_length_scales_at_the_median_follow_the_inputs_to_any_scale(moons, size):
+    X, y = moons
+    expected, found = (EmbeddingClassifier(Gaussian("median"), learn="median").fit(X * s, y) for s in (1.0, size))
+    np.testing.assert_allclose(found.predict_proba(X * size), expected.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian("median"), Matern("median"), Matern(nu=2.5), Laplace("median")], ids=repr)
+def test_an_outlier_too_large_to_be_squared_spoils_nothing_else(moons, kernel):
+    X, y = moons
+    far = X.copy()
+    far[0] = 1e200
+    model = EmbeddingClassifier(kernel, learn="leave-one-out", random_state=0).fit(far, y)
+    assert model.score(X[1:], y[1:]) > 0.9
+
+
+def test_inputs_too_large_to_be_standardised_are_refused_in_words(moons):
+    X, y = moons
+    with pytest.raises(ValueError, match="too large, or too small"):
+        EmbeddingClassifier(Gaussian(), scale="standard").fit(X * 1e200, y)

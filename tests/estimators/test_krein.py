@@ -14,10 +14,10 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from kernelwright import arrays
-from kernelwright.errors import MemoryBudgetError
+from kernelwright.errors import MemoryBudgetError, NumericalError
 from kernelwright.estimators.krein import KreinSVC
 from kernelwright.indefinite import CORRECTIONS, correct
-from kernelwright.kernels import Gaussian, Spectrum
+from kernelwright.kernels import Gaussian, Linear, Spectrum
 
 
 def bump(X, Z):
@@ -196,3 +196,9 @@ def test_bad_input_is_refused(moons, monkeypatch):
     monkeypatch.setattr(arrays, "free_memory", lambda: 1e4)
     with pytest.raises(MemoryBudgetError):
         KreinSVC().fit(X, y)
+
+
+def test_kernel_values_too_large_for_the_machine_are_refused_in_words():
+    X, y = np.array([[0.0], [1.0], [2.0], [1e140]]), [0, 1, 0, 1]
+    with pytest.raises(NumericalError, match=r"up to 1.0e\+280 .*standardised"):
+        KreinSVC(Linear()).fit(X, y)

@@ -35,7 +35,7 @@ from kernelwright.indefinite import signature
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.linalg import threads_for
-from kernelwright.scaling import make_scaler
+from kernelwright.scaling import fit_scaler
 from kernelwright.solvers import (
     LEFT_OUT_ROWS,
     Solution,
@@ -120,6 +120,12 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
     scale : {"auto", "standard", "unit", None}, default="auto"
         What is done to the inputs first. "auto" gives the default kernel its own views of a table and leaves the
         inputs of a given kernel untouched.
+    precision : {"auto", "single", "double"}, default="auto"
+        Of the kernel matrix that the final embedding is solved with. "single" halves its memory and takes less time;
+        probabilities change in the sixth digit or so (with landmarks, which are not solved as far in it, in the third).
+        Where the residual, checked in double, is too large for that, the embedding is solved again in double, with a
+        :class:`~kernelwright.PrecisionWarning`. "auto" is double, and single with landmarks if there are more than 16
+        million kernel values. Learning, explicit features, herding and predictions are in double in any case.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn: multiplies the weights of the rows.
     kernel_share : float or None, default=None
@@ -161,6 +167,11 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         How the embedding is held ("explicit" where ``features`` are given).
     n_landmarks_ : int
         Number of points or features that the coefficients belong to.
+    precision_ : {"single", "double"}
+        Of the kernel matrix that the embedding was solved with.
+    jitter_ : float
+        What had to be added to the diagonal of the final system so that it could be factorised, with a
+        :class:`~kernelwright.NumericalRepairWarning`; 0 where nothing had to be.
     points_, coefficients_ : ndarray
         Distinct training points (or landmarks) as the kernel sees them, and V of Eq. (5); with features, ``points_`` is
         empty and the coefficients are W.
@@ -210,6 +221,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         "device": [StrOptions({"auto", "cpu"})],
         "probability": [StrOptions({"auto", "power", "softmax", "clip"}), HasMethods(["fit", "predict"])],
         "scale": [StrOptions({"auto", "standard", "unit"}), None],
+        "precision": [StrOptions({"auto", "single", "double"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "kernel_share": [Interval(Real, 0, 1, closed="neither"), None],
         "holdout_share": [Interval(Real, 0, 1, closed="neither"), None],
@@ -241,6 +253,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         n_landmarks: int | None = None,
         probability: Any = "auto",
         scale: str | None = "auto",
+        precision: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         kernel_share: float | None = None,
         holdout_share: float | None = None,
@@ -266,6 +279,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         self.n_landmarks = n_landmarks
         self.probability = probability
         self.scale = scale
+        self.precision = precision
         self.class_weight = class_weight
         self.kernel_share = kernel_share
         self.holdout_share = holdout_share
@@ -456,10 +470,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
                 f"The default kernel makes its own views of a table and needs scale='auto'. Got {self.scale!r}; "
                 "pass a kernel to use another scale."
             )
-        scaler = make_scaler(scale)
-        if scaler is None:
-            return None
-        return scaler.fit(X) if scale == "unit" else scaler.fit(X, sample_weight=weights)
+        return fit_scaler(scale, X, weights)
 
     def _solve(self, data: TrainingSet, random: torch.Generator) -> None:
         """The embedding of all rows at the hyperparameters that were chosen."""
@@ -467,9 +478,9 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         size = self.n_landmarks_
         with torch.no_grad(), threads_for(len(data)):
             if self.solver_ == "exact":
-                found = exact(self.kernel_, data, self.ridge_)
+                found = exact(self.kernel_, data, self.ridge_, precision=self.precision)
             elif self.solver_ == "nystroem":
-                found = nystroem(self.kernel_, data, self.ridge_, size, random)
+                found = nystroem(self.kernel_, data, self.ridge_, size, random, precision=self.precision)
             elif self.solver_ == "herding":
                 found = herding(self.kernel_, data, self.ridge_, size, random)
             else:
@@ -501,6 +512,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         self.points_ = np.empty((0, 0)) if found.points is None else found.points.numpy()
         self.coefficients_, self._support = found.coefficients.numpy(), found.support
         self.n_landmarks_ = len(found.coefficients)
+        self.precision_, self.jitter_ = found.precision, found.jitter
         self._risk_terms = RiskTerms.of(
             (found.fitted + shift, found.fitted_rows),
             (outputs + shift, self.probability_map_(outputs + shift), rows),

@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
 from kernelwright.arrays import class_labels, merge_duplicates
+from kernelwright.errors import NumericalError
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.indefinite import CORRECTIONS, Signature, correct
 from kernelwright.kernels import Gaussian, Kernel, Precomputed
@@ -27,6 +28,7 @@ from kernelwright.linalg import threads_for
 
 __all__ = ["KreinSVC"]
 
+LARGEST = 1e150  # squares of kernel values must not overflow
 COST_FACTORS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -208,7 +210,14 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
 
     def _solve(self, kernel: Kernel, points: Tensor, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Keep what prediction needs, and return the support vectors."""
-        corrected = correct(kernel.matrix(points), self.correction)
+        K = kernel.matrix(points)
+        largest = float(K.abs().max())
+        if largest > LARGEST:
+            raise NumericalError(
+                f"Kernel values of up to {largest:.1e} are more than a support vector machine can work with. Likely "
+                "causes: (a) inputs of a kernel without bounds that are not standardised; (b) an outlier."
+            )
+        corrected = correct(K, self.correction)
         self.C_ = _best_cost(corrected.matrix, labels, weights) if self.C == "auto" else float(self.C)
         machine = SVC(C=self.C_, kernel="precomputed", tol=self.tol, random_state=0)
         machine.fit(corrected.matrix.numpy(), labels, sample_weight=weights)

@@ -14,7 +14,7 @@ from kernelwright.arrays import class_labels
 from kernelwright.estimators.classifier import EmbeddingClassifier
 from kernelwright.estimators.hyper import HyperKernelRidge
 from kernelwright.estimators.krein import KreinSVC
-from kernelwright.scaling import make_scaler
+from kernelwright.scaling import fit_scaler
 
 __all__ = ["LearnedKernelClassifier"]
 
@@ -73,7 +73,7 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64)
         self.classes_, _ = class_labels(y, self)
-        self.scaler_ = None if self.scale is None else make_scaler(self.scale).fit(X)
+        self.scaler_ = fit_scaler(self.scale, X)
         points = self._scaled(X)
         self.learner_ = HyperKernelRidge(random_state=0) if self.learner is None else clone(self.learner)
         if hasattr(self.learner_, "predict_proba") or hasattr(self.learner_, "decision_function"):

@@ -22,7 +22,7 @@ from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.herding import herd
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta, Precomputed
 from kernelwright.linalg import Factor, low_rank_root, threads_for
-from kernelwright.scaling import make_scaler
+from kernelwright.scaling import fit_scaler
 from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose
 
@@ -92,6 +92,9 @@ class ConditionalMeanEmbedding(KernelEstimator):
         Distinct training rows as the kernel sees them.
     factor_ : Factor
         The Cholesky factor of ``K + n ridge I``, kept because each new g needs it.
+    jitter_ : float
+        What had to be added to that diagonal so that it could be factorised, with a
+        :class:`~kernelwright.NumericalRepairWarning`; 0 where nothing had to be.
     n_features_in_, feature_names_in_
 
     Notes
@@ -180,7 +183,7 @@ class ConditionalMeanEmbedding(KernelEstimator):
         number = self._set_targets(Y)
         if kernel.takes_vectors:
             X, number, counts, place = merge_duplicates(X, number, np.ones(len(X)))
-            self.scaler_ = make_scaler("views").fit(X, sample_weight=counts) if self.kernel is None else None
+            self.scaler_ = fit_scaler("views", X, counts) if self.kernel is None else None
             points = self._encode(kernel, X)
         else:
             self.scaler_, counts, place = None, np.ones(len(Y)), np.arange(len(Y))
@@ -225,7 +228,7 @@ class ConditionalMeanEmbedding(KernelEstimator):
         self.target_scaler_ = None
         if kernel is None and not labels:
             table = self.values_.reshape(len(self.values_), -1)
-            self.target_scaler_ = make_scaler("standard").fit(table, sample_weight=counts)
+            self.target_scaler_ = fit_scaler("standard", table, counts)
         self.target_kernel_.prepare(self._target_points(self.values_), torch.from_numpy(counts).double())
         return number.reshape(-1)
 
@@ -257,6 +260,7 @@ class ConditionalMeanEmbedding(KernelEstimator):
         self.history_, self.n_iter_ = _in_units(choice.history, unit), max(len(choice.history), 1)
         with torch.no_grad(), threads_for(len(data)):
             self.factor_ = embed(self.kernel_.matrix(points), data, self.ridge_).factor
+        self.jitter_ = self.factor_.jitter
         self.points_ = points.numpy()
 
     # targets -------------------------------------------------------------------------------------------

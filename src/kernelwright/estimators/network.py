@@ -42,7 +42,7 @@ from kernelwright.network import (
     mlp,
 )
 from kernelwright.risk import complexity_multiplier
-from kernelwright.scaling import make_scaler
+from kernelwright.scaling import fit_scaler
 from kernelwright.training import Step
 
 __all__ = ["EmbeddingNetworkClassifier"]
@@ -161,6 +161,9 @@ class EmbeddingNetworkClassifier(
     module_ : torch.nn.Module
     kernel_ : Kernel or None
     ridge_, complexity_, objective_ : float
+    jitter_ : float
+        What had to be added to the diagonal of the final system so that it could be factorised, with a
+        :class:`~kernelwright.NumericalRepairWarning`; 0 where nothing had to be.
     history_ : list of Step
         One for each epoch, means over its batches.
     n_iter_, batch_size_ : int
@@ -362,11 +365,8 @@ class EmbeddingNetworkClassifier(
         return X, labels, weights
 
     def _fit_scaler(self, X: np.ndarray, weights: np.ndarray) -> Any:
-        scaler = make_scaler(("standard" if self.module is None else None) if self.scale == "auto" else self.scale)
-        if scaler is None:
-            return None
-        flat = X.reshape(len(X), -1)
-        return scaler.fit(flat) if self.scale == "unit" else scaler.fit(flat, sample_weight=weights)
+        scale = ("standard" if self.module is None else None) if self.scale == "auto" else self.scale
+        return fit_scaler(scale, X.reshape(len(X), -1), weights)
 
     def _inputs(self, X: np.ndarray) -> Tensor:
         """Checked rows as the network takes them."""
@@ -498,6 +498,7 @@ class EmbeddingNetworkClassifier(
             n_rows=n_rows,
             faults=self._bound_faults(),
         )
+        self.jitter_ = solution.jitter
         self.ridge_, self.complexity_ = solution.ridge, math.sqrt(sup * solution.squared_norm)
         self.coefficients_ = solution.coefficients.numpy()
         self.points_ = None if solution.points is None else solution.points.numpy()

@@ -196,7 +196,7 @@ class PairRegression(BaseEstimator):
         wanted = self.USUAL_PAIRS if self.n_pairs is None else n_all if self.n_pairs == "all" else int(self.n_pairs)
         if self.solver_ == "exact":
             check_memory(
-                3 * 8.0 * n_all**2,
+                4 * 8.0 * n_all**2,
                 f"The exact solution for {len(goal)} points ({n_all} pairs)",
                 "Use solver='midpoint' (Gaussian hyper-kernels), 'nystroem', or n_partitions.",
             )

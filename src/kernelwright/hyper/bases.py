@@ -50,7 +50,10 @@ class PairBasis:
         return self.hyperkernel.forward(pairs, self.pairs)
 
     def gram(self) -> Tensor:
-        return self.hyperkernel.forward(self.pairs, self.pairs)
+        """By blocks of rows: a hyper-kernel needs several matrices on the way to its values."""
+        rows = torch.arange(len(self)).split(max(1, BLOCK_ENTRIES // max(len(self), 1)))
+        blocks = [self.at(PointPairs(self.pairs.left[some], self.pairs.right[some])) for some in rows]
+        return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
     def combine(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
         """By blocks of pairs: a hyper-kernel value for every pair and every function."""

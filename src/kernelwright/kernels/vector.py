@@ -11,7 +11,7 @@ from kernelwright.distances import (
     euclidean,
     l1,
     l1_weighted_sums,
-    median_distance,
+    median_distance_of,
     squared_euclidean,
     squared_weighted_sums,
 )
@@ -123,7 +123,7 @@ class _Stationary(LengthScaled):
     def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
         if self.median:
             some = spread_rows(len(X))
-            self.lengthscale = median_distance(self.distance(X[some]), None if weights is None else weights[some])
+            self.lengthscale = median_distance_of(X[some], self.distance, None if weights is None else weights[some])
         if self.ard and self.log_lengthscale.ndim == 0:
             self.lengthscale = self.lengthscale.detach().expand(X.shape[1])
         self._check_features(X)
@@ -241,7 +241,8 @@ class Matern(_Euclidean):
         return euclidean(X, Z).square()  # its root is taken: the errors of a product would show near zero
 
     def _root(self, D: Tensor) -> Tensor:
-        return (2.0 * self.nu * D).clamp(min=1e-30).sqrt()  # the clamp keeps the derivative finite at zero
+        # The clamp keeps the derivative finite at zero, and a power of the root finite far away.
+        return (2.0 * self.nu * D).clamp(1e-30, 1e30 if D.dtype == torch.float32 else 1e300).sqrt()
 
     def profile(self, D: Tensor) -> Tensor:
         s = self._root(D)
@@ -337,7 +338,7 @@ class KroneckerDelta(Kernel):
         equal = torch.ones(len(X), len(X if Z is None else Z), dtype=torch.bool)
         for x, z in zip(X.T, (X if Z is None else Z).T, strict=True):  # a column at a time saves memory
             equal &= x[:, None] == z
-        return equal.to(torch.float64)
+        return equal.to(X.dtype)
 
     def _diag(self, X: Tensor) -> Tensor:
         return X.new_ones(len(X))
