@@ -56,19 +56,21 @@ def side_by_side(tasks: dict[str, Callable[[], object]], repeats: int) -> dict[s
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def rows(quick: bool) -> list[dict[str, object]]:
-    n, d, m = 2000, 16, 5
+def rows(quick: bool, n: int = 2000) -> list[dict[str, object]]:
+    d, m = 16, 5
     data = problem(n, d, m)
     memory = torch.empty(n, n, dtype=torch.float64)  # as the training loop has it
 
-    def ours(name: str, kernel: Gaussian | Laplace, loss: str) -> Callable[[], object]:
+    def ours(name: str, kernel: Gaussian | Laplace, loss: str, precision: str = "double") -> Callable[[], object]:
         kernel.prepare(data.points)
-        objective, hyper = Objective(name, complexity_weight="4e/n", loss=loss), Hyperparameters(kernel, 0.01)
+        objective = Objective(name, complexity_weight="4e/n", loss=loss, precision=precision)
+        hyper = Hyperparameters(kernel, 0.01)
         return lambda: objective(hyper, data, memory)
 
     tasks = {
         "floor: Gram + Cholesky": lambda: gram_and_cholesky(data),
         "rademacher, Gaussian": ours("rademacher", Gaussian(4.0, ard=True), "log"),
+        "rademacher, Gaussian, single factor": ours("rademacher", Gaussian(4.0, ard=True), "log", "single"),
         "rademacher, Laplace": ours("rademacher", Laplace(20.0, ard=True), "log"),
         "leave-one-out, Gaussian": ours("leave-one-out", Gaussian(4.0, ard=True), "brier"),
         "leave-one-out, Laplace": ours("leave-one-out", Laplace(20.0, ard=True), "brier"),

@@ -16,8 +16,10 @@ from kernelwright.distances import (
     median_distance,
     median_distance_of,
     squared_euclidean,
+    squared_outer_sums,
     squared_weighted_sums,
 )
+from kernelwright.linalg import Outer
 from tests import reference as naive
 
 NEVER, ALWAYS = 10**12, 0
@@ -237,3 +239,12 @@ def test_the_median_distance_is_not_that_of_an_outlier():
 
 def test_the_median_distance_of_equal_points_is_one():
     assert median_distance_of(torch.ones(4, 2, dtype=torch.float64), l1) == 1.0
+
+
+@pytest.mark.parametrize("n", [1, 5, 300])
+def test_sums_weighted_by_an_outer_product_are_those_of_the_whole_matrix(n):
+    rng = np.random.default_rng(n)
+    X, B, C, S = (torch.from_numpy(rng.normal(size=shape)) for shape in ((n, 3), (n, 2), (n, 2), (n, n)))
+    W = (B @ C.T * S).numpy()
+    expected = [np.sum(W * np.subtract.outer(x, x) ** 2) for x in X.numpy().T]
+    np.testing.assert_allclose(squared_outer_sums(X, Outer(B, C), S), expected, rtol=1e-9, atol=1e-9)

@@ -10,6 +10,7 @@ import torch
 from kernelwright import distances
 from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet
+from kernelwright.errors import PrecisionWarning
 from kernelwright.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Tabular
 from kernelwright.objectives import NAMES, Hyperparameters, Objective, value_and_gradient
 from tests import reference as naive
@@ -469,3 +470,30 @@ def test_points_at_the_origin_have_finite_values(name, kernel):
     )
     assert math.isfinite(value)
     assert all(np.isfinite(g).all() for g in gradient.values())
+
+
+@pytest.mark.parametrize("name", ["rademacher", "empirical-risk"])
+@pytest.mark.parametrize("kernel", [Gaussian(1.5, ard=True), Laplace(3.0), Gaussian(1.0) + Laplace(2.0)])
+def test_a_factor_in_single_precision_gives_the_numbers_of_double(name, kernel):
+    rng = np.random.default_rng(0)
+    data = TrainingSet.of(torch.from_numpy(rng.normal(size=(60, 3))), one_hot(np.arange(60) % 3, 3))
+    kernel.prepare(data.points)
+    hyper = Hyperparameters(kernel, 0.01)
+    for memory in (None, torch.empty(60, 60, dtype=torch.float64)):
+        double, single = (
+            Objective(name, complexity_weight=0.1, precision=precision)(hyper, data, memory)
+            for precision in ("double", "single")
+        )
+        assert single.value == pytest.approx(double.value, rel=1e-10)
+        for parameter, gradient in double.gradients.items():
+            np.testing.assert_allclose(single.gradients[parameter], gradient, rtol=1e-8, atol=1e-12)
+
+
+def test_what_single_precision_cannot_do_is_done_in_double_and_said():
+    X = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
+    data = TrainingSet.of(X, one_hot(np.arange(50) % 2, 2))
+    hyper = Hyperparameters(Gaussian(2.0), 1e-9)
+    double = Objective("rademacher", complexity_weight=0.1)(hyper, data)
+    with pytest.warns(PrecisionWarning, match="Learning goes on in double precision"):
+        single = Objective("rademacher", complexity_weight=0.1, precision="single")(hyper, data)
+    assert single.value == double.value

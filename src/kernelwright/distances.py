@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernelwright.linalg import thin_product
+from kernelwright.linalg import Outer, thin_product
 
 __all__ = [
     "cubed_sum",
@@ -27,11 +27,13 @@ __all__ = [
     "median_distance",
     "median_distance_of",
     "squared_euclidean",
+    "squared_outer_sums",
     "squared_weighted_sums",
 ]
 
 # Differences to form before the compiled loop beats torch by more than loading it costs.
 COMPILED_FROM = 4_000_000
+OUTER_ROWS = 128
 
 FARTHEST = {
     torch.float64: 1e145,
@@ -79,6 +81,21 @@ def squared_weighted_sums(X: Tensor, W: Tensor) -> Tensor:
     X = _within_reach(X - X.median(0).values)  # as in the distances: a far point must not take the others' digits
     products = thin_product(W, torch.cat([X, X.new_ones(len(X), 1)], 1))  # W X and the row sums in one pass
     totals = products[:, -1] + W.sum(0)
+    return totals @ (X * X) - 2.0 * (X * products[:, :-1]).sum(0)
+
+
+def squared_outer_sums(X: Tensor, W: Outer, S: Tensor) -> Tensor:
+    """``s_d = sum_ij W_ij S_ij (x_id - x_jd)^2`` for every feature d, by blocks of rows that stay in the cache."""
+    X = X - X.mean(0)
+    ones, right = torch.cat([X, X.new_ones(len(X), 1)], 1), W.right.T.contiguous()
+    products, column_sums, block = torch.empty_like(ones), X.new_zeros(len(X)), X.new_empty(OUTER_ROWS, len(X))
+    for start in range(0, len(X), OUTER_ROWS):
+        rows = slice(start, start + OUTER_ROWS)
+        some = W.left[rows]
+        N = torch.mm(some, right, out=block[: len(some)]).mul_(S[rows])
+        products[rows] = thin_product(N, ones)
+        column_sums += N.sum(0)
+    totals = products[:, -1] + column_sums
     return totals @ (X * X) - 2.0 * (X * products[:, :-1]).sum(0)
 
 

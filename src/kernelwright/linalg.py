@@ -25,6 +25,7 @@ from kernelwright.errors import NumericalError, NumericalRepairWarning
 
 __all__ = [
     "Factor",
+    "Outer",
     "eigen",
     "factorise",
     "factorise_in_single",
@@ -173,12 +174,13 @@ def factorise(K: Tensor, noise: Tensor | float = 0.0, memory: Tensor | None = No
     )
 
 
-def factorise_in_single(K: Tensor, noise: Tensor | float) -> Factor:
-    """Cholesky factor of ``K + diag(noise)`` for a float32 matrix K, in float32.
+def factorise_in_single(K: Tensor, noise: Tensor | float, memory: Tensor | None = None) -> Factor:
+    """Cholesky factor of ``K + diag(noise)`` in float32, in half of ``memory`` (float64, of the size of K) if given.
 
     Nothing is repaired: what cannot be factorised in single precision can be in double.
     """
-    A = K.clone(memory_format=torch.contiguous_format)
+    A = torch.empty(K.shape) if memory is None else memory.view(-1).view(torch.float32)[: K.numel()].view(K.shape)
+    A.copy_(K)
     A.diagonal().add_(noise)
     lower, info = lapack.spotrf(A.numpy().T, lower=1, clean=1, overwrite_a=1)
     if info != 0 or not np.isfinite(lower[-1, -1]):
@@ -186,7 +188,9 @@ def factorise_in_single(K: Tensor, noise: Tensor | float) -> Factor:
     return Factor(lower, 0.0)
 
 
-def refined_solution(factor: Factor, apply: Callable[[Tensor], Tensor], B: Tensor) -> Tensor:
+def refined_solution(
+    factor: Factor, apply: Callable[[Tensor], Tensor], B: Tensor, residual_below: float = REFINED
+) -> Tensor:
     """Solve ``A X = B`` by a factor in single precision, and residuals by ``apply(X) = A X`` in double.
 
     Each step shrinks the residual by about the condition number of A times 6e-8. Where a few steps
@@ -197,7 +201,7 @@ def refined_solution(factor: Factor, apply: Callable[[Tensor], Tensor], B: Tenso
         X = X + factor.solve(R)
         R = B - apply(X)
         residual = float(R.abs().max()) / largest
-        if residual <= REFINED:
+        if residual <= residual_below:
             return X
     raise NumericalError(f"A solution in single precision leaves a relative residual of {residual:.1e}.")
 
@@ -225,6 +229,18 @@ def symmetric_outer(B: Tensor, scale: float = 1.0) -> Tensor:
     M = torch.from_numpy(M.T)
     M.diagonal().mul_(0.5)
     return M
+
+
+@dataclass(frozen=True)
+class Outer:
+    """The matrix ``B C^T`` of two thin ones, which few have to see whole."""
+
+    left: Tensor
+    right: Tensor
+
+    def dense(self, memory: Tensor | None = None) -> Tensor:
+        """All of it."""
+        return torch.mm(self.left, self.right.T, out=memory)
 
 
 def weighted_gram(Z: Tensor, w: Tensor | None = None) -> Tensor:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.kernels import Kernel
+from kernelwright.linalg import Outer
 from kernelwright.objectives import Setting, held_out, in_sample
 from kernelwright.parameters import Positive, raw_bounds
 from kernelwright.primal import Moments, ridge_weights
@@ -207,7 +208,8 @@ class KernelHead(Head):
             terms = held_out(K.detach(), data, at, folds)
         else:
             terms = in_sample(K.detach(), data, at)
-        slopes = {K: terms.d_kernel, sup: torch.tensor(terms.d_sup), self.log_ridge: self.log_ridge.new_tensor(1.0)}
+        d_kernel = terms.d_kernel.dense() if isinstance(terms.d_kernel, Outer) else terms.d_kernel
+        slopes = {K: d_kernel, sup: torch.tensor(terms.d_sup), self.log_ridge: self.log_ridge.new_tensor(1.0)}
         slopes[self.log_ridge] *= terms.d_ridge * ridge
         learned = [each for each in slopes if each.requires_grad]
         torch.autograd.backward(learned, [slopes[each].to(each) for each in learned])

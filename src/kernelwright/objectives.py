@@ -19,7 +19,10 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,10 +34,11 @@ from torch import Tensor, nn
 from kernelwright.arrays import one_hot
 from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding import TrainingSet, leave_one_out_divisor
+from kernelwright.errors import NumericalError, PrecisionWarning
 from kernelwright.explicit import explicit_terms
 from kernelwright.kernels import FeatureKernel, Kernel
 from kernelwright.kernels.feature import FeatureMap
-from kernelwright.linalg import factorise, symmetric_outer
+from kernelwright.linalg import Outer, factorise, factorise_in_single, refined_solution, symmetric_outer
 from kernelwright.parameters import WEAK_PULL, Positive, plain_gradients
 from kernelwright.risk import EPSILON, brier_loss, clipped_log_loss, complexity_multiplier
 
@@ -44,6 +48,7 @@ LOSSES = {"log": clipped_log_loss, "brier": brier_loss, "calibrated": calibrated
 NAMES = ("rademacher", "empirical-risk", "held-out", "leave-one-out", "folds")
 
 
+DOUBLE = 1e-12  # relative residuals that a factor in double precision leaves
 USUAL_NOISE = 0.1  # n lambda where learning starts
 
 
@@ -72,6 +77,7 @@ class Setting:
     sup: float  # alpha^2 = sup k(x, x)
     loss: str
     epsilon: float
+    precision: str = "double"
 
     def loss_and_slope(self, outputs: Tensor, data: TrainingSet) -> tuple[float, Tensor]:
         """The loss of outputs at the rows of ``data``, and its gradient G in the outputs."""
@@ -93,7 +99,7 @@ class Terms:
 
     loss: float
     complexity: float
-    d_kernel: Tensor
+    d_kernel: Tensor | Outer
     d_ridge: float
     d_sup: float  # in alpha^2 = sup k(x, x)
 
@@ -113,7 +119,9 @@ class Objective:
     """An objective by name, with its settings.
 
     ``complexity_weight`` is tau; ``shrinkage / n`` weighs the kernel's own penalty; ``folds`` is a number of
-    folds, or a fold number for each row (of two folds, "held-out" trains on the first).
+    folds, or a fold number for each row (of two folds, "held-out" trains on the first). ``precision`` is that of the
+    factor of "rademacher" and "empirical-risk": with "single", solutions are refined until their residuals are those of
+    double precision, and where that fails it is done in double, with a warning.
     """
 
     name: str
@@ -122,6 +130,7 @@ class Objective:
     epsilon: float = EPSILON
     folds: int | tuple[int, ...] = 2
     shrinkage: float = 0.0
+    precision: str = "double"
 
     def __post_init__(self) -> None:
         if self.name not in NAMES:
@@ -143,9 +152,12 @@ class Objective:
         with torch.enable_grad():
             sup = hyper.kernel.sup_diag(data.points)
         tau = self._tau(data)
-        at = Setting(ridge, tau, float(sup.detach()), self.loss, self.epsilon)
+        at = Setting(ridge, tau, float(sup.detach()), self.loss, self.epsilon, self.precision)
         terms = self._terms(K, data, at, memory)
-        gradients = {f"kernel.{name}": g for name, g in pullback(terms.d_kernel).items()}
+        d_kernel = terms.d_kernel
+        if isinstance(d_kernel, Outer) and not kernel.takes_outer:
+            d_kernel = d_kernel.dense(memory)
+        gradients = {f"kernel.{name}": g for name, g in pullback(d_kernel).items()}
         gradients["log_ridge"] = torch.tensor(ridge * terms.d_ridge, dtype=torch.float64)
         extra, extra_gradients = self._cheap_terms(hyper, sup, terms.d_sup, data.total_weight)
         for name, g in extra_gradients.items():
@@ -219,17 +231,29 @@ class Objective:
 
 
 def in_sample(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> Terms:
-    """Eq. (12): with G = dloss/dP, ``B = A^-1 noise (G + 2cV) - cV`` and ``dq/dA = B V^T``."""
+    """Eq. (12), with a factor in double precision, or in single where residuals in double can be made small."""
     noise = data.noise(at.ridge)[:, None]
-    factor = factorise(K, noise[:, 0], memory)
-    V = factor.solve(data.centred)
+    if at.precision == "single":
+        try:
+            factor = factorise_in_single(K, noise[:, 0], memory)
+            refined = partial(refined_solution, factor, lambda V: K @ V + noise * V, residual_below=DOUBLE)
+            return _in_sample(refined, data, at)
+        except NumericalError as error:
+            message = f"{error} Learning goes on in double precision where this happens."
+            warnings.warn(message, PrecisionWarning, stacklevel=2)
+    return _in_sample(factorise(K, noise[:, 0], memory).solve, data, at)
+
+
+def _in_sample(solve: Callable[[Tensor], Tensor], data: TrainingSet, at: Setting) -> Terms:
+    """With G = dloss/dP, ``B = A^-1 noise (G + 2cV) - cV`` and ``dq/dA = B V^T``; ``solve`` is ``A^-1``."""
+    noise = data.noise(at.ridge)[:, None]
+    V = solve(data.centred)
     P = data.targets - noise * V
     loss, G = at.loss_and_slope(P, data)
     complexity, c = at.complexity_and_slope(float((V * (P - data.prior)).sum()))
-    B = factor.solve(noise * (G + 2.0 * c * V)) - c * V
+    B = solve(noise * (G + 2.0 * c * V)) - c * V
     d_noise = (V * (B - G - c * V)).sum(1)
-    d_K = torch.mm(B, V.T, out=factor.into_memory())
-    return Terms(loss, complexity, d_K, float(d_noise @ noise[:, 0]) / at.ridge, at.slope_in_sup(complexity))
+    return Terms(loss, complexity, Outer(B, V), float(d_noise @ noise[:, 0]) / at.ridge, at.slope_in_sup(complexity))
 
 
 def leave_one_out(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> Terms:

@@ -46,6 +46,7 @@ class Settings:
     loss: str | None = None
     callback: Callable[[Step], Any] | None = None
     warm: bool = False  # kernel and ridge come from an earlier fit: refine them
+    precision: str = "auto"  # "single": factors in single precision, where an objective has them
     average: bool = False  # "auto" may return the mean of two kernels
 
     def start_ridge(self) -> float:
@@ -119,7 +120,8 @@ def _by_gradient(kernel: Kernel, data: TrainingSet, settings: Settings, generato
     tau = TAU[learn] if settings.complexity_weight == "auto" else settings.complexity_weight
     loss = settings.loss or ("brier" if learn in ("leave-one-out", "folds") else "log")
     n_folds = min(settings.n_folds, len(data)) if learn == "folds" else 2
-    objective = Objective(learn, complexity_weight=tau, loss=loss, folds=n_folds)
+    precision = "single" if settings.precision == "single" else "double"
+    objective = Objective(learn, complexity_weight=tau, loss=loss, folds=n_folds, precision=precision)
     hyper = Hyperparameters(kernel, settings.start_ridge())
     result = train(objective, hyper, data, optimizer=_optimizer(settings, generator), callback=settings.callback)
     ridge = float(hyper.ridge.detach())

@@ -43,11 +43,13 @@ __all__ = ["Constant", "ConvexSum", "Kernel", "Product", "Scaled", "Sum"]
 BLOCK_ROWS = 256
 
 Gradients = dict[str, Tensor]
-Pullback = Callable[[Tensor], Gradients]
+Pullback = Callable[[Any], Gradients]
 
 
 class Kernel(Parametrised):
     """A symmetric function of two points with learnable numbers. Subclasses write ``forward``."""
+
+    takes_outer = False  # whether the pullback of ``vjp`` takes products of thin matrices as they are
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         """Return the matrix ``k(x_i, z_j)``; ``Z = None`` means ``Z = X``."""
@@ -107,7 +109,8 @@ class Kernel(Parametrised):
     def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
         """Return the kernel matrix of X and its pullback (a vector-Jacobian product).
 
-        The pullback takes ``dq/dK`` of any scalar q and returns the gradient of q in every learnable raw parameter.
+        The pullback takes ``dq/dK`` of any scalar q (a matrix; where ``takes_outer``, also an
+        :class:`~kernelwright.linalg.Outer`) and returns the gradient of q in every learnable raw parameter.
         The matrix need not be symmetric; it belongs to the pullback, which may overwrite it. This default
         differentiates the kernel's formula by autograd.
         """

@@ -13,9 +13,11 @@ from kernelwright.distances import (
     l1_weighted_sums,
     median_distance_of,
     squared_euclidean,
+    squared_outer_sums,
     squared_weighted_sums,
 )
 from kernelwright.kernels.base import Gradients, Kernel, Pullback
+from kernelwright.linalg import Outer
 from kernelwright.parameters import Parametrised, Positive
 
 __all__ = ["Gaussian", "KroneckerDelta", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"]
@@ -132,6 +134,8 @@ class _Stationary(LengthScaled):
 class _Euclidean(_Stationary):
     """A decreasing profile of the squared Euclidean distance D between scaled points."""
 
+    takes_outer = True
+
     def profile(self, D: Tensor) -> Tensor:
         """The kernel as a function of D, which may be overwritten if ``slope`` does not need it."""
         raise NotImplementedError
@@ -157,8 +161,10 @@ class _Euclidean(_Stationary):
             D = self.squared_distance(scaled)
             K = self.profile(D)
 
-        def pullback(dK: Tensor) -> Gradients:
+        def pullback(dK: Tensor | Outer) -> Gradients:
             with torch.no_grad():
+                if isinstance(dK, Outer):
+                    return self.lengthscale_gradient(squared_outer_sums(scaled, dK, self.slope(D, K)))
                 others = self.profile_gradients(D, K, dK)
                 sums = squared_weighted_sums(scaled, dK.mul_(self.slope(D, K)))
                 return self.lengthscale_gradient(sums) | others
@@ -262,6 +268,7 @@ class Matern(_Euclidean):
 class RationalQuadratic(_Euclidean):
     """``k(x, z) = (1 + |(x - z) / lengthscale|^2 / (2 mixture))^(-mixture)``, a mixture of Gaussian widths."""
 
+    takes_outer = False  # its profile has a parameter of its own
     mixture = Positive(1e-2, 1e3, vectors=False)
     log_mixture: nn.Parameter
 
