@@ -29,6 +29,7 @@ __all__ = [
     "eigen",
     "factorise",
     "factorise_in_single",
+    "finite",
     "low_rank_root",
     "on_one_thread",
     "refined_solution",
@@ -260,6 +261,17 @@ def _mirror_upper(A: Tensor, tile: int = 256) -> Tensor:
         corner = A[i : i + tile, i : i + tile]
         corner.copy_(corner.triu() + corner.triu(1).T)
     return A
+
+
+def finite(values: Tensor) -> Tensor:
+    """The values themselves; a :class:`NumericalError` where some row of them has overflowed."""
+    if bool(torch.isfinite(values).all()):
+        return values
+    row = int((~torch.isfinite(values)).any(1).nonzero()[0])
+    raise NumericalError(
+        f"Row {row} of a block of new rows has no finite answer: it is so large that kernel values or features "
+        "overflow. Standardise the inputs, or use a kernel with bounds."
+    )
 
 
 def spectrum(K: Tensor) -> Tensor:

@@ -535,3 +535,11 @@ def test_inputs_too_large_to_be_standardised_are_refused_in_words(moons):
     X, y = moons
     with pytest.raises(ValueError, match="too large, or too small"):
         EmbeddingClassifier(Gaussian(), scale="standard").fit(X * 1e200, y)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Linear() + Gaussian()], ids=["linear", "sum"])
+def test_a_new_row_whose_kernel_values_overflow_is_refused_in_words(moons, kernel):
+    X, y = moons
+    model = EmbeddingClassifier(kernel, learn=None).fit(X, y)
+    with pytest.raises(kw.NumericalError, match=r"Row 1 .*overflow"):
+        model.predict_proba([[0.0, 1.0], [1.7e308, -1.7e308]])

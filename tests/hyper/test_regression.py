@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVR
 
 from kernelwright.errors import NumericalError
+from kernelwright.hyper import regression
 from kernelwright.hyper.bases import MidpointBasis, PairBasis, joined
-from kernelwright.hyper.pairs import LabelTarget, MatrixTarget, unique_pairs
+from kernelwright.hyper.pairs import LabelTarget, MatrixTarget, Pairs, unique_pairs
 from kernelwright.hyper.regression import (
     CONSTANT,
     DualPath,
@@ -292,3 +294,14 @@ def test_a_kernel_of_no_functions_is_zero():
 def test_midpoint_form_needs_gaussians():
     with pytest.raises(ValueError, match="solver='nystroem'"):
         MidpointBasis(WISHART, torch.zeros(2, 2, dtype=torch.float64))
+
+
+def test_a_support_vector_solver_does_not_go_on_for_ever(monkeypatch):
+    monkeypatch.setattr(regression, "MOST_STEPS", 3)
+    rng = np.random.default_rng(0)
+    B = torch.from_numpy(rng.normal(size=(30, 30)))
+    first, second = torch.zeros(30, dtype=torch.int64), torch.arange(30)
+    pairs = Pairs(first, second, torch.from_numpy(rng.normal(size=30)), torch.ones(30, dtype=torch.float64))
+    with pytest.warns(ConvergenceWarning, match="terminated early"):
+        found = regression.support_vector(B @ B.T, pairs, C=100.0, epsilon=0.01)
+    assert bool(torch.isfinite(found.weights).all())

@@ -10,6 +10,7 @@ from kernelwright.kernels import (
     Constant,
     Gaussian,
     Kernel,
+    KroneckerDelta,
     Laplace,
     Linear,
     Matern,
@@ -282,3 +283,12 @@ def test_points_of_different_numbers_of_features_are_refused(make):
 def test_points_are_rows_of_a_matrix(points):
     with pytest.raises(ValueError, match="Expected a 2-D array of numbers"):
         Gaussian()(points)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(torch.int64, torch.float64), (torch.float32, torch.float32), (torch.float64, torch.float64)],
+)
+def test_the_delta_of_whole_numbers_is_a_number_too(given, expected):
+    points = torch.tensor([[1], [2]]).to(given)
+    assert KroneckerDelta().forward(points).dtype == expected

@@ -20,6 +20,7 @@ from kernelwright.arrays import check_memory, class_labels, row_weights
 from kernelwright.calibration import Link, ProbabilityMap
 from kernelwright.chunks import dask_mean, is_dask, lazily
 from kernelwright.kernels import Kernel, Precomputed, Tabular
+from kernelwright.linalg import finite
 from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.scaling import TableViews
 from kernelwright.support import Support
@@ -210,7 +211,8 @@ class KernelEstimator(BaseEstimator):
         training = torch.from_numpy(self.points_)
         for block in points.split(n_rows or max(1, BLOCK_ENTRIES // len(training))):
             with torch.no_grad():
-                yield self.kernel_.forward(block, training)
+                K = self.kernel_.forward(block, training)
+            yield K if self.kernel_.bounded else finite(K)
 
 
 def refuse_if_too_large(n_rows: int) -> None:

@@ -29,6 +29,7 @@ from kernelwright.linalg import threads_for
 __all__ = ["KreinSVC"]
 
 LARGEST = 1e150  # squares of kernel values must not overflow
+MOST_STEPS = 10_000_000  # of the solver, which on some matrices would go on for ever; it warns when it stops here
 COST_FACTORS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -219,7 +220,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
             )
         corrected = correct(K, self.correction)
         self.C_ = _best_cost(corrected.matrix, labels, weights) if self.C == "auto" else float(self.C)
-        machine = SVC(C=self.C_, kernel="precomputed", tol=self.tol, random_state=0)
+        machine = SVC(C=self.C_, kernel="precomputed", tol=self.tol, random_state=0, max_iter=MOST_STEPS)
         machine.fit(corrected.matrix.numpy(), labels, sample_weight=weights)
         alpha = pair_coefficients(machine, labels)
         folded = corrected.transform(torch.from_numpy(alpha)).numpy()
@@ -266,7 +267,9 @@ def _best_cost(K: Tensor, labels: np.ndarray, weights: np.ndarray) -> float:
         return unit  # a class that cannot be left out
     folds = StratifiedKFold(int(np.clip(np.bincount(labels).min(), 2, 5)), shuffle=True, random_state=0)
     search = GridSearchCV(
-        SVC(kernel="precomputed", random_state=0), {"C": [unit * factor for factor in COST_FACTORS]}, cv=folds
+        SVC(kernel="precomputed", random_state=0, max_iter=MOST_STEPS),
+        {"C": [unit * factor for factor in COST_FACTORS]},
+        cv=folds,
     )
     return float(search.fit(K.numpy(), labels, sample_weight=weights).best_params_["C"])
 

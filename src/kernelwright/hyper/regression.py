@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 BLOCK_ENTRIES = 2**21  # basis values made at once
+MOST_STEPS = 10_000_000  # of a support vector solver, which could go on for ever; it warns when it stops here
 RIDGES = tuple(10.0 ** np.arange(-11.0, 1.1, 0.5))
 # A constant that is free would be huge wherever wide functions can make up for it near the points, and k* returns to it
 # far from them. This keeps it within a few spreads of the mean.
@@ -284,7 +285,7 @@ def nonnegative(moments: Tensor, G: Tensor, ridge: float, *, bias: bool) -> Coef
 
 def support_vector(K: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coefficients:
     """Epsilon-insensitive regression (8) on unique pairs; their weights make it that of all pairs."""
-    machine = SVR(kernel="precomputed", C=C, epsilon=epsilon, cache_size=1000)
+    machine = SVR(kernel="precomputed", C=C, epsilon=epsilon, cache_size=1000, max_iter=MOST_STEPS)
     machine.random_state = 0  # or it would draw from NumPy's global state
     machine.fit(K.numpy(), pairs.targets.numpy(), sample_weight=pairs.weights.numpy())
     weights = torch.zeros(len(pairs), dtype=torch.float64)

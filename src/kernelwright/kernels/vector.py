@@ -345,7 +345,7 @@ class KroneckerDelta(Kernel):
         equal = torch.ones(len(X), len(X if Z is None else Z), dtype=torch.bool)
         for x, z in zip(X.T, (X if Z is None else Z).T, strict=True):  # a column at a time saves memory
             equal &= x[:, None] == z
-        return equal.to(X.dtype)
+        return equal.to(X.dtype if X.is_floating_point() else torch.float64)  # points may be whole numbers
 
     def _diag(self, X: Tensor) -> Tensor:
         return X.new_ones(len(X))
