@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
+from kernelwright.files import whole_file
 from kernelwright.network import Bound, EmbeddingNetwork, Parts
 from kernelwright.parameters import plain_values
 from kernelwright.risk import clipped_log_loss
@@ -79,15 +79,8 @@ class Checkpoint:
 
     def write(self, state: dict[str, Any]) -> None:
         """Replace the file."""
-        with tempfile.NamedTemporaryFile(dir=self.path.parent, suffix=".part", delete=False) as file:
-            try:
-                torch.save(state | {"job": self.job, "seed": self.seed}, file)
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(file.name, self.path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        with whole_file(self.path) as file:
+            torch.save(state | {"job": self.job, "seed": self.seed}, file)
 
     def read(self) -> dict[str, Any] | None:
         """What was written last, or None where there is no file."""

@@ -6,6 +6,8 @@ SciPy reaches ``potri`` and ``syrk``, which torch does not, and is about twice a
 
 from __future__ import annotations
 
+import os
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,8 +51,40 @@ def threads_for(n_rows: int) -> Iterator[None]:
     if n_rows > ONE_THREAD_UP_TO:
         yield
     else:
-        with ThreadpoolController().limit(limits=1):
+        with ThreadpoolController().select(user_api="openmp").limit(limits=1), _one_blas_thread:
             yield
+
+
+class _OneBlasThread:
+    """One thread for OpenBLAS while anyone is inside; the last one out restores the former number.
+
+    That number belongs to the whole process (OpenMP's belongs to each thread). Were each caller to restore what it
+    found, one that came in after another and left after it would leave the limit behind.
+    """
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._new_lock()
+        if hasattr(os, "register_at_fork"):  # the lock may be held by a thread that the child does not have
+            os.register_at_fork(after_in_child=self._new_lock)
+
+    def _new_lock(self) -> None:
+        self._turn = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._turn:
+            if self._inside == 0:
+                self._limit = ThreadpoolController().select(user_api="blas").limit(limits=1)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._turn:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()
 
 
 @dataclass(frozen=True)
