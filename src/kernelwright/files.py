@@ -115,7 +115,8 @@ def _remove_unlocked(temporary: str) -> None:
         return
     with open(temporary, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(temporary)
+        if os.path.samestat(os.fstat(file.fileno()), os.stat(temporary)):  # not a new one of the same name
+            os.unlink(temporary)
 
 
 def _is_part(name: str, prefix: str) -> bool:
