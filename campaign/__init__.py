@@ -1,0 +1,1 @@
+"""Faults made on purpose, and how the library stands them: see docs/reliability.md."""
