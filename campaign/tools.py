@@ -44,8 +44,11 @@ def blobs(n: int, *, d: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 def start_child(work: Callable[[], Any], errors: Path) -> int:
     """Fork, and do some work in the child, as a program of its own would: its number."""
+    stops = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stops)  # until the child is what it is to be
     number = os.fork()
     if number:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stops)
         return number
     status = 1
     try:
@@ -54,6 +57,7 @@ def start_child(work: Callable[[], Any], errors: Path) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stops)
         work()
         status = 0
     except SystemExit as end:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -56,6 +57,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, _stop)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _stop)
+    sys.unraisablehook = _stop_later
     sys.exit(run(sys.argv[1:]))
 
 
@@ -65,6 +67,15 @@ def _stop(number: int, _: Any) -> None:
     Not by a KeyboardInterrupt, which learning takes for "that will do" and goes on to the next step.
     """
     raise SystemExit(TERMINATED if number == signal.SIGTERM else STOPPED)
+
+
+def _stop_later(lost: Any) -> None:
+    """A signal that came while an object was cleared away would be told and forgotten: it comes once more."""
+    if isinstance(lost.exc_value, SystemExit) and lost.exc_value.code in (STOPPED, TERMINATED):
+        number = signal.SIGTERM if lost.exc_value.code == TERMINATED else signal.SIGINT
+        threading.Timer(0.02, os.kill, (os.getpid(), number)).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def run(arguments: Sequence[str]) -> int:
