@@ -95,3 +95,17 @@ def python(code: str, *, check: bool = True, **options: Any) -> subprocess.Compl
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     command = [*options.pop("before", []), sys.executable, "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=check, env=environment, **options)
+
+
+def memory(key: str = "VmRSS") -> int:
+    """Bytes that this process holds, or held at most ("VmHWM"); Linux only."""
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
+
+
+def peak_of(work: Callable[[], Any]) -> int:
+    """Bytes that some work took at its peak."""
+    before = memory()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is held now
+    work()
+    return memory("VmHWM") - before

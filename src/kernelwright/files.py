@@ -40,8 +40,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if fcntl is None:  # Windows moves no open file
             os.replace(temporary, path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
+        with suppress(OSError):  # a folder that is read-only has nothing to remove
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and str(error.filename) in ("None", str(temporary)):
             raise OSError(error.errno, error.strerror, str(path)) from error  # the name that the user knows
         raise
 
