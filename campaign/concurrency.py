@@ -26,7 +26,11 @@ def figures(*, quick: bool) -> list[Row]:
     """One row for each way to run at the same time, and one for what is global."""
     models = _models(quick)
     rounds = 2 if quick else 20
-    rows = [_threads(models, rounds), _fits_in_threads(2 if quick else 8), _processes(models, "fork", 2 if quick else 8)]
+    rows = [
+        _threads(models, rounds),
+        _fits_in_threads(2 if quick else 8),
+        _processes(models, "fork", 2 if quick else 8),
+    ]
     if not quick:
         rows.append(_processes(models, "spawn", 2))
     return [*rows, _global_state(), _import()]

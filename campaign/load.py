@@ -16,7 +16,7 @@ for number in range({batches}):
     batch, _ = blobs(10_000, seed=number)
     total += len(model.predict_proba(batch))
     held.append(memory())
-print(json.dumps([total, held[len(held) // 10], max(held)]))
+print(json.dumps([total, held[max(len(held) // 10, 5)], max(held)]))
 """
 
 FITS = """
@@ -63,7 +63,7 @@ print(json.dumps([status, lines, time.perf_counter() - started, memory("VmHWM")]
 
 def figures(*, quick: bool) -> list[Row]:
     """Three kinds of load."""
-    return [_stream(10 if quick else 100), _fits(100 if quick else 1000), _command(20_000 if quick else 1_000_000)]
+    return [_stream(12 if quick else 100), _fits(100 if quick else 1000), _command(20_000 if quick else 1_000_000)]
 
 
 def _stream(batches: int) -> Row:

@@ -195,3 +195,19 @@ def test_cubed_sum_equals_exponentials(work):
     expected = sum(torch.exp(-n * lengths) * product for n, product in zip((1, 4, 13, 40), M, strict=True))
     out = torch.empty(7, 11, dtype=torch.float64)
     assert torch.allclose(cubed_sum(torch.exp(-lengths), M, out, work=work), expected, rtol=1e-12)
+
+
+def test_loops_are_compiled_also_where_nothing_can_be_cached(monkeypatch):
+    numba = pytest.importorskip("numba")
+    compiled = numba.njit
+
+    def without_a_place(signature, **options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return compiled(signature, **options)
+
+    monkeypatch.setattr(numba, "njit", without_a_place)
+    found = distances._compile.__wrapped__()
+    D = np.empty((2, 2))
+    found["rectangle"](0, 2, np.zeros((2, 3)), np.ones((2, 3)), D)
+    assert D.tolist() == [[3.0, 3.0], [3.0, 3.0]]

@@ -74,7 +74,7 @@ def test_many_writers_of_one_file_leave_one_whole_file(tmp_path):
 
 
 def test_an_error_names_the_file_that_was_asked_for(tmp_path):
-    with pytest.raises(OSError, match="no/such/model.kw"):
+    with pytest.raises(OSError, match=r"no/such/model\.kw"):
         write_whole(tmp_path / "no" / "such" / "model.kw", b"")
 
 

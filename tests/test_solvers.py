@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright import solvers
+from kernelwright import EmbeddingClassifier, MemoryBudgetError, solvers
 from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.features import Polynomial, RandomFourier, fourier_features
@@ -126,3 +126,13 @@ def test_moments_add_up_in_any_order():
     torch.testing.assert_close(parts.gram, whole.gram)
     torch.testing.assert_close(parts.weights(parts.factor(RIDGE)), whole.weights(whole.factor(RIDGE)))
     assert (parts.total, parts.largest) == (whole.total, whole.largest)
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystroem", "fourier", "herding"])
+def test_every_solver_refuses_in_advance_what_would_not_fit(solver, monkeypatch):
+    monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 1e6)
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = EmbeddingClassifier(Gaussian(1.0), solver=solver, n_landmarks=20)
+    with pytest.raises(MemoryBudgetError, match=r"needs about .* GiB, and 0.0 GiB are free. Use"):
+        model.fit(X, X[:, 0] > 0)
+    assert not hasattr(model, "kernel_")

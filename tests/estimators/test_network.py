@@ -1,10 +1,9 @@
-from concurrent.futures import ThreadPoolExecutor
-
 import copy
 import pickle
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
