@@ -133,7 +133,7 @@ def _uses(folder: Path) -> dict[str, Any]:
         kw.baselines.BayesianMKL(),
         kw.baselines.RandomFeatureAlignment(),
     ]
-    uses: dict[str, Any] = {type(each).__name__: (lambda each=each: each.fit(X, y)) for each in estimators}
+    uses: dict[str, Any] = {repr(each): (lambda each=each: each.fit(X, y)) for each in estimators}
     model = kw.EmbeddingClassifier(random_state=0).fit(X, y)
 
     def report() -> None:

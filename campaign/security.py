@@ -125,8 +125,12 @@ def _packed_tables(folder: Path) -> Row:
     for name in ("bomb.csv.gz", "bomb.zip"):
         arguments = ["fit", str(folder / name), "-t", "y", "-o", str(folder / "m.kw")]
         statuses: list[int] = []
+
+        def fit(arguments: list[str] = arguments, statuses: list[int] = statuses) -> None:
+            statuses.append(run(arguments))
+
         with patch("kernelwright.arrays.free_memory", lambda: 2.0**28):
-            taken = peak_of(lambda arguments=arguments: statuses.append(run(arguments)))
+            taken = peak_of(fit)
         tally.check(statuses == [2] and taken < 2**28, f"{statuses}, {taken} bytes")
     return tally.row()
 
@@ -187,8 +191,9 @@ for path in pathlib.Path(kernelwright.__file__).parent.rglob("*.py"):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [a.name for a in node.names] + [getattr(node, "module", None) or ""]
             found += [(path.name, n) for n in names if n.split(".")[0] in ("pickle", "shelve", "marshal", "subprocess")]
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec", "compile"):
-            found.append((path.name, node.func.id))
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Name) and called.id in ("eval", "exec", "compile"):
+            found.append((path.name, called.id))
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle" and getattr(node.value, "value", 1):
             found.append((path.name, "allow_pickle"))
         if isinstance(node, ast.keyword) and node.arg == "weights_only" and not getattr(node.value, "value", 0):

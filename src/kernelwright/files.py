@@ -91,7 +91,8 @@ def _part(path: Path) -> Path:
 def _locked(temporary: Path) -> BinaryIO:
     """A new file that is locked for as long as it is open."""
     while True:
-        file = open(temporary, "xb")  # not a file of `tempfile`, which others may not read
+        # Not a file of `tempfile`, which others may not read; the caller closes it.
+        file = open(temporary, "xb")  # noqa: SIM115
         if fcntl is None:
             return file
         with suppress(OSError):  # a file system without locks: nobody there can take it for stale
