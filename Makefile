@@ -8,16 +8,30 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint type bench docs reproduce clean
+.PHONY: help demo test test-oldest campaign package audit lint type bench docs reproduce clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.ready ## Fit a classifier on a small data set and show what comes out
 	@$(BIN)/kernelwright demo
 
 test: .venv/.ready ## Run the tests and the examples in the docstrings
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+test-oldest: .venv-oldest/.ready ## Run the tests with the oldest versions that are allowed
+	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2 -m "not slow" tests \
+	    --ignore=tests/docs --ignore=tests/examples --ignore=tests/campaign
+
+campaign: .venv/.ready ## Make faults on purpose, an hour of them, and count what was not borne (docs/reliability.md)
+	$(ONE_THREAD) $(BIN)/python campaign/run.py
+	$(BIN)/python docs/tables.py
+
+package: .venv/.ready ## Build the packages, and install them where nothing else is
+	$(ONE_THREAD) $(BIN)/python campaign/run.py supply
+
+audit: .venv/.ready ## Look for known faults of the installed packages
+	$(BIN)/python campaign/audit.py
 
 lint: .venv/.ready ## Check style, formatting and the direction of imports
 	$(BIN)/ruff check .
@@ -38,7 +52,7 @@ reproduce: .venv/.ready ## Recompute the papers' tables and figures (hours; a ki
 	@$(BIN)/python docs/tables.py
 
 clean: ## Remove .venv, build output and caches
-	rm -rf .venv build dist site
+	rm -rf .venv .venv-oldest build dist site
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache catboost_info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -50,6 +64,13 @@ clean: ## Remove .venv, build output and caches
 	@$(PYTHON) -m venv .venv
 	@$(PIP) --upgrade pip
 	@$(PIP) -c constraints.txt -e ".[dev]"
+	@touch $@
+
+.venv-oldest/.ready: pyproject.toml constraints-oldest.txt
+	@echo "Setting up .venv-oldest"
+	@$(PYTHON) -m venv .venv-oldest
+	@.venv-oldest/bin/python -m pip install --quiet --quiet --disable-pip-version-check -c constraints-oldest.txt \
+	    -e ".[parquet,conformal]" pytest pytest-xdist hypothesis pexpect polars
 	@touch $@
 
 .venv/.bench: .venv/.ready

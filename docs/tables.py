@@ -68,10 +68,26 @@ def _shortened(cell: str) -> str:
     return f"{float(cell):,.3g}" if re.fullmatch(r"\d+\.\d+(e[+-]?\d+)?", cell) else cell
 
 
+def campaign(name: str) -> str:
+    """The figures of a part of the campaign, whatever columns it has; a column without any word is left out."""
+    with (ROOT / "campaign" / "results" / f"{name}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    used = [column for column in rows[0] if any(row[column] for row in rows)]
+    return markdown([{column: row[column].replace("|", "\\|") for column in used} for row in rows])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "probabilities": probabilities,
     "prediction_sets": prediction_sets,
     **{name: partial(plain, name) for name in ("cluster_workers", "cluster_size", "cluster_plan")},
+    "campaign_numerical": lambda: campaign("numerical"),
+    "bad_input": lambda: campaign("bad_input"),
+    "interruptions": lambda: campaign("interruptions"),
+    "resources": lambda: campaign("resources"),
+    "concurrency": lambda: campaign("concurrency"),
+    "load": lambda: campaign("load"),
+    "security": lambda: campaign("security"),
+    "supply": lambda: campaign("supply"),
 }
 
 

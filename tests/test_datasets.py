@@ -79,3 +79,12 @@ def test_the_data_folder_agrees_with_what_is_known(data_folder):
         assert len(X) == len(y) == source.n_rows, name
         assert (X.shape[1] if X.ndim == 2 else 1) == source.n_features, name
         assert len(np.unique(y)) == source.n_classes, name
+
+
+def test_a_cache_that_cannot_be_written_costs_a_warning_and_no_data(folders, monkeypatch):
+    (folders / "cache").write_text("a file where a folder should be")
+    frame = type("Frame", (), {"data": np.arange(900.0).reshape(100, 9), "target": np.array(["N", "O"] * 50)})
+    monkeypatch.setattr(datasets.sklearn_datasets, "fetch_openml", lambda **options: frame)
+    with pytest.warns(UserWarning, match="could not be kept in the cache"):
+        X, _ = datasets.load("fertility")
+    assert X.shape == (100, 9)

@@ -248,3 +248,19 @@ def test_sums_weighted_by_an_outer_product_are_those_of_the_whole_matrix(n):
     W = (B @ C.T * S).numpy()
     expected = [np.sum(W * np.subtract.outer(x, x) ** 2) for x in X.numpy().T]
     np.testing.assert_allclose(squared_outer_sums(X, Outer(B, C), S), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_loops_are_compiled_also_where_nothing_can_be_cached(monkeypatch):
+    numba = pytest.importorskip("numba")
+    compiled = numba.njit
+
+    def without_a_place(signature, **options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return compiled(signature, **options)
+
+    monkeypatch.setattr(numba, "njit", without_a_place)
+    found = distances._compile.__wrapped__()
+    D = np.empty((2, 2))
+    found["rectangle"](0, 2, np.zeros((2, 3)), np.ones((2, 3)), D)
+    assert D.tolist() == [[3.0, 3.0], [3.0, 3.0]]

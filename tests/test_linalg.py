@@ -1,5 +1,8 @@
 """Factorisations against numpy, repairs that are told, and thread counts that are restored."""
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -315,3 +318,42 @@ def test_nesting_restores_too():
             pass
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
+
+
+OVERLAPPING = """
+import threading
+from threadpoolctl import threadpool_info
+from kernelwright.linalg import threads_for
+
+first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
+
+def counts():
+    return [library["num_threads"] for library in threadpool_info()]
+
+def first():
+    with threads_for(10):
+        first_in.set()
+        second_in.wait()
+    first_out.set()
+
+def second():
+    first_in.wait()
+    with threads_for(10):
+        second_in.set()
+        first_out.wait()
+
+before = counts()
+threads = [threading.Thread(target=caller) for caller in (first, second)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(counts() == before)
+"""
+
+
+def test_the_number_of_threads_is_as_before_however_callers_overlap():
+    """A fit that begins during another, and ends after it, must not leave the other's limit behind."""
+    two = os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", OVERLAPPING], env=two, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

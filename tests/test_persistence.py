@@ -517,6 +517,22 @@ def test_a_disk_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkey
         kw.save(Gaussian(), tmp_path / "no such folder" / "model.kw")
 
 
+def test_an_interrupt_while_saving_is_that_interrupt_and_leaves_nothing(tmp_path, monkeypatch):
+    """Closing an archive whose member was just begun would raise an error of its own and hide the interrupt."""
+    begin = zipfile.ZipFile.open
+    begun = []
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        begun.append(begin(*arguments, **options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kw.save(Gaussian(1.0), tmp_path / "kernel.kw")
+    assert len(begun) == 1
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_same_model_gives_the_same_bytes(tmp_path):
     model = MODELS["default"].make()
     for name in ("a", "b"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright import solvers
+from kernelwright import EmbeddingClassifier, MemoryBudgetError, solvers
 from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.errors import NumericalRepairWarning, PrecisionWarning
@@ -189,3 +189,13 @@ def test_a_repair_is_kept_with_the_solution():
     assert found.jitter > 0
     assert f"{found.jitter:.1e}" in str(caught[0].message)
     assert exact(KERNEL, data(), RIDGE).jitter == 0.0
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystroem", "fourier", "herding"])
+def test_every_solver_refuses_in_advance_what_would_not_fit(solver, monkeypatch):
+    monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 1e6)
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = EmbeddingClassifier(Gaussian(1.0), solver=solver, n_landmarks=20)
+    with pytest.raises(MemoryBudgetError, match=r"needs about .* GiB, and 0.0 GiB are free. Use"):
+        model.fit(X, X[:, 0] > 0)
+    assert not hasattr(model, "kernel_")

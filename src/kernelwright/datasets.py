@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from sklearn import datasets as sklearn_datasets
+
+from kernelwright.files import whole_file
 
 __all__ = ["DataSetNotFoundError", "load", "names"]
 
@@ -103,7 +106,10 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
             f"No data set {name!r} in {' or '.join(looked)}, and OpenML (number {source.openml_id}) did not give it: "
             f"{error}"
         ) from error
-    _write(cached, X, y)
+    try:
+        _write(cached, X, y)
+    except OSError as error:  # a home that is read-only, full or not there: the data are here all the same
+        warnings.warn(f"The data set {name!r} could not be kept in the cache: {error}", stacklevel=2)
     return X, y
 
 
@@ -127,17 +133,16 @@ def _ask_openml(source: Source) -> tuple[np.ndarray, np.ndarray]:
 def _cache_folder() -> Path:
     if "KERNELWRIGHT_CACHE" in os.environ:
         return Path(os.environ["KERNELWRIGHT_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelwright"
+    if "XDG_CACHE_HOME" in os.environ:
+        return Path(os.environ["XDG_CACHE_HOME"]) / "kernelwright"
+    try:
+        return Path.home() / ".cache" / "kernelwright"
+    except RuntimeError:  # a user without a home
+        return Path(tempfile.gettempdir()) / f"kernelwright-{os.getpid()}"
 
 
 def _write(path: Path, X: np.ndarray, y: np.ndarray) -> None:
     """Write whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-        try:
-            np.savez_compressed(file, X=X, y=y)
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    with whole_file(path) as file:
+        np.savez_compressed(file, X=X, y=y)

@@ -213,7 +213,10 @@ def _compile() -> dict[str, Any] | None:
     matrix, single = "float64[:, ::1]", "float32[:, ::1]"
 
     def compiled(signature: str, loop: Any) -> Any:
-        return njit(signature, nogil=True, fastmath=True, cache=True)(loop)
+        try:
+            return njit(signature, nogil=True, fastmath=True, cache=True)(loop)
+        except Exception:  # no folder may be written to, the disk is full, what was cached is damaged: any error at all
+            return njit(signature, nogil=True, fastmath=True)(loop)
 
     return {
         "square": compiled(f"void(int64, int64, {matrix}, {matrix})", _square),

@@ -5,9 +5,10 @@ Everything random is drawn from torch's own generator inside :func:`seeded`, whi
 
 from __future__ import annotations
 
+import io
 import math
 import os
-import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
+from kernelwright.files import write_whole
 from kernelwright.network import Bound, EmbeddingNetwork, Parts
 from kernelwright.parameters import plain_values
 from kernelwright.risk import clipped_log_loss
@@ -32,10 +34,28 @@ CHECK_ROWS = 2000  # rows whose embedding scores the held-out ones after each ep
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Torch's generators start from ``seed`` inside and are afterwards as they were before."""
-    with torch.random.fork_rng():
+    """Torch's generators start from ``seed`` inside and are afterwards as they were before.
+
+    They belong to the whole process, so threads take turns: two at once would draw each other's numbers.
+    """
+    with _turn.lock, torch.random.fork_rng():
         torch.manual_seed(seed)
         yield
+
+
+class _Turn:
+    """A lock that a forked process starts without, whoever held it when it was forked."""
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        self.lock = threading.RLock()
+
+
+_turn = _Turn()
 
 
 @dataclass(frozen=True)
@@ -79,15 +99,9 @@ class Checkpoint:
 
     def write(self, state: dict[str, Any]) -> None:
         """Replace the file."""
-        with tempfile.NamedTemporaryFile(dir=self.path.parent, suffix=".part", delete=False) as file:
-            try:
-                torch.save(state | {"job": self.job, "seed": self.seed}, file)
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(file.name, self.path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        content = io.BytesIO()  # torch has no words for a disk that is full
+        torch.save(state | {"job": self.job, "seed": self.seed}, content)
+        write_whole(self.path, content.getvalue())
 
     def read(self) -> dict[str, Any] | None:
         """What was written last, or None where there is no file."""

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -84,24 +85,32 @@ def _thread_pools(api: str) -> Any:
 
 
 class _OneBlasThread:
-    """A limit that several threads may hold at once: the first sets it, the last restores the former number."""
+    """One thread for OpenBLAS while anyone is inside; the last one out restores the former number.
+
+    That number belongs to the whole process (OpenMP's belongs to each thread). Were each caller to restore what it
+    found, one that came in after another and left after it would leave the limit behind.
+    """
 
     def __init__(self) -> None:
-        self.lock, self.holders = threading.Lock(), 0
-        self.limit: Any = None
+        self._inside = 0
+        self._new_lock()
+        if hasattr(os, "register_at_fork"):  # the lock may be held by a thread that the child does not have
+            os.register_at_fork(after_in_child=self._new_lock)
+
+    def _new_lock(self) -> None:
+        self._turn = threading.Lock()
 
     def __enter__(self) -> None:
-        with self.lock:
-            self.holders += 1
-            if self.holders == 1:
-                self.limit = _thread_pools("blas").limit(limits=1)
-                self.limit.__enter__()
+        with self._turn:
+            if self._inside == 0:
+                self._limit = _thread_pools("blas").limit(limits=1)
+            self._inside += 1
 
-    def __exit__(self, *error: object) -> None:
-        with self.lock:
-            self.holders -= 1
-            if self.holders == 0:
-                self.limit.__exit__(*error)
+    def __exit__(self, *_: object) -> None:
+        with self._turn:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
 
 
 _one_blas_thread = _OneBlasThread()

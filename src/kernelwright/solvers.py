@@ -28,7 +28,14 @@ from kernelwright.herding import herd
 from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.kernels.vector import spread_rows
-from kernelwright.nystroem import RESIDUAL, KernelRows, NystroemEmbedding, embed_by_landmarks
+from kernelwright.nystroem import (
+    BLOCK_ENTRIES,
+    DOUBLE_UP_TO,
+    RESIDUAL,
+    KernelRows,
+    NystroemEmbedding,
+    embed_by_landmarks,
+)
 from kernelwright.primal import Moments
 from kernelwright.support import FeatureSupport, KernelSupport, Support, nearest_other
 
@@ -36,6 +43,7 @@ __all__ = [
     "LeftOut",
     "Solution",
     "choose_solver",
+    "estimated_bytes",
     "exact",
     "explicit",
     "herding",
@@ -44,6 +52,8 @@ __all__ = [
     "usual_landmarks",
 ]
 
+SMALL_THINGS = 2.0**26  # bytes of a fit of hardly any rows
+LEARNED_FROM = 2000  # rows at most whose matrices the default recipe holds
 EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
 FEATURE_ROWS = 4096  # rows whose features are held at once
 LEFT_OUT_ROWS = 5000  # rows whose leave-one-out outputs are enough to calibrate on
@@ -74,9 +84,41 @@ class Solution:
     precision: str = "double"  # or "single": of the kernel values that the system is made of
 
 
+def estimated_bytes(solver: str, n_rows: int, size: int = 0) -> float:
+    """Memory that a fit takes at its peak, besides the rows themselves: measured, and checked by the campaign.
+
+    Parameters
+    ----------
+    solver : {"exact", "nystroem", "fourier", "herding"}
+    n_rows : int
+        Rows that are different.
+    size : int
+        Landmarks, features or rows of the subset; not used by "exact".
+
+    Examples
+    --------
+    >>> from kernelwright.solvers import estimated_bytes
+    >>> f"{estimated_bytes('exact', 8000) / 2**30:.1f} GiB"
+    '2.1 GiB'
+    """
+    learning = 5 * 8.0 * min(n_rows, LEARNED_FROM) ** 2  # hyperparameters, from a sample of the rows
+    if solver == "exact":  # the matrix, its factor, and two temporary copies
+        return SMALL_THINGS + max(learning, 4 * 8.0 * n_rows**2)
+    if solver == "nystroem":
+        kept = (4.0 if n_rows * size > DOUBLE_UP_TO else 8.0) * n_rows * size
+        blocks = 4 * 8.0 * min(n_rows * size, BLOCK_ENTRIES)
+        return SMALL_THINGS + max(learning, (kept if kept < 0.5 * free_memory() else 0.0) + blocks + 6 * 8.0 * size**2)
+    if solver == "fourier":
+        held = min(n_rows, FEATURE_ROWS + LEFT_OUT_ROWS)
+        return SMALL_THINGS + max(learning, 8.0 * (6 * size**2 + 4 * held * size))
+    candidates = min(n_rows, max(HERDING_CANDIDATES, size))
+    left_out = 4 * 8.0 * min(n_rows, LEFT_OUT_ROWS) * size
+    return SMALL_THINGS + max(learning, 3 * 8.0 * candidates**2, 4 * 8.0 * size**2 + left_out)
+
+
 def choose_solver(n: int, n_landmarks: int | None) -> tuple[str, int]:
     """The solver for n rows and its number of landmarks, by cost and by the memory there is."""
-    if n <= EXACT_UP_TO and 4 * 8.0 * n**2 < 0.9 * free_memory():
+    if n <= EXACT_UP_TO and estimated_bytes("exact", n) < 0.9 * free_memory():
         return "exact", n
     return "nystroem", min(n_landmarks or usual_landmarks(n), n)
 

@@ -169,3 +169,13 @@ def test_reports_are_asked_of_the_reports_room(files, tmp_path, monkeypatch, cap
     assert run(["fit", files.train, "-t", "species", *arguments]) == 0
     assert (tmp_path / "f.html").read_text() == "<p>TabularModel</p>"
     assert "Report:" in capsys.readouterr().out
+
+
+def test_answers_can_be_made_safe_for_spreadsheets(files, tmp_path):
+    rows = files.frame[90:].assign(id=[f"=cmd{k}" for k in range(60)])
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    predict = ["predict", files.model, str(tmp_path / "new.csv"), "-o", str(tmp_path / "out.csv")]
+    assert run(predict) == 0
+    assert pd.read_csv(tmp_path / "out.csv")["id"][0] == "=cmd0"
+    assert run([*predict, "--safe-for-spreadsheets"]) == 0
+    assert pd.read_csv(tmp_path / "out.csv")["id"][0] == "'=cmd0"

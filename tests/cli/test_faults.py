@@ -229,3 +229,33 @@ def test_standard_output_that_is_full(files):
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
     assert done.returncode == 2
     assert done.stderr == "kernelwright: No space left on device.\n"
+
+
+STOP_IN_THE_MIDDLE = """
+import os, signal, sys
+from kernelwright import cli
+from kernelwright.cli import classify
+
+class Dying:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{signal})
+        for _ in range(1000):
+            pass
+
+def slow(*arguments):
+    thing = Dying()
+    del thing
+    for _ in range(10**9):
+        pass
+
+classify.load_model = slow
+sys.argv = ["kernelwright", "predict", "none.kw", "none.csv"]
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_ends_a_command_even_if_it_comes_while_an_object_is_cleared_away(name, status):
+    code = STOP_IN_THE_MIDDLE.format(signal=name)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (status, "kernelwright: stopped.\n")

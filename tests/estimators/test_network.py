@@ -3,6 +3,7 @@ import pickle
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -373,3 +374,17 @@ def test_a_kernel_on_too_many_rows_is_refused(moons, monkeypatch):
     with pytest.raises(MemoryBudgetError):
         small(kernel=Gaussian()).fit(*moons)
     small().fit(*moons)
+
+
+def test_fits_in_several_threads_do_not_draw_each_others_random_numbers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int)
+
+    def outputs(_: int) -> np.ndarray:
+        model = EmbeddingNetworkClassifier(hidden=(8,), max_epochs=3, dropout=0.3, batch_size=20, random_state=0)
+        return model.fit(X, y).decision_function(X)
+
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(outputs, range(8)):
+            np.testing.assert_array_equal(found, outputs(0))

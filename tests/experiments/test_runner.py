@@ -1,6 +1,7 @@
 """Runs that can be killed and go on, and cells beside published numbers."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -140,3 +141,13 @@ def test_the_margin_of_the_extension(learned, holds):
     columns = {"reciprocal neighbours": 95.0, "hyper-KRR": learned}
     results = [Result("1 vs 9, n = 10", column, 0, "accuracy", value) for column, value in columns.items()]
     assert list(EXPERIMENTS["liu-figure3"].claims(results).values()) == [holds]
+
+
+def test_runs_that_share_a_folder_keep_all_results_and_count_each_once(tmp_path, experiment):
+    made, _ = experiment
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: run(made, tmp_path / "out"), range(4)))
+    found = read_results(tmp_path / "out" / "toy.csv")
+    assert sorted((r.trial, r.measure) for r in found) == [(t, m) for t in range(4) for m in ("accuracy", "error")]
+    assert (tmp_path / "out" / "toy.csv").read_text().count("row,column") == 1
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["toy.csv"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -16,7 +17,8 @@ from kernelwright.cli.screen import note, say
 
 __all__ = ["app", "main", "run"]
 
-INPUT, PIPE, INSIDE, STOPPED = 2, 1, 70, 130  # exit statuses besides 0; typer has 1 for a closed pipe, too
+# Exit statuses besides 0; typer has 1 for a closed pipe, too. The last two are those of a shell for these signals.
+INPUT, PIPE, INSIDE, STOPPED, TERMINATED = 2, 1, 70, 130, 143
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -53,12 +55,27 @@ def main() -> None:
             reconfigure(errors="replace")  # a terminal that lacks a letter is no fault of the input
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _stop)
+    sys.unraisablehook = _stop_later
     sys.exit(run(sys.argv[1:]))
 
 
-def _stop(*_: Any) -> None:
-    """Ctrl-C: no KeyboardInterrupt, which learning takes for "that will do" and goes on to the next step."""
-    raise SystemExit(STOPPED)
+def _stop(number: int, _: Any) -> None:
+    """Ctrl-C, or a scheduler that wants its machine back: what is being written is cleared away, then the end.
+
+    Not by a KeyboardInterrupt, which learning takes for "that will do" and goes on to the next step.
+    """
+    raise SystemExit(TERMINATED if number == signal.SIGTERM else STOPPED)
+
+
+def _stop_later(lost: Any) -> None:
+    """A signal that came while an object was cleared away would be told and forgotten: it comes once more."""
+    if isinstance(lost.exc_value, SystemExit) and lost.exc_value.code in (STOPPED, TERMINATED):
+        number = signal.SIGTERM if lost.exc_value.code == TERMINATED else signal.SIGINT
+        threading.Timer(0.02, os.kill, (os.getpid(), number)).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -75,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
         return PIPE
     except Exception as error:
         return _tell(error)
-    if result == STOPPED:
+    if result in (STOPPED, TERMINATED):
         note("kernelwright: stopped.")
     return result if isinstance(result, int) else 0
 

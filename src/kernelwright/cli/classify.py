@@ -29,6 +29,7 @@ from kernelwright.tables import (
 )
 from kernelwright.tables.model import make_pipeline, rival_makers
 from kernelwright.tables.table import some_of
+from kernelwright.tables.writing import safe_for_spreadsheets
 
 OURS = "kernelwright"
 SHOWN = 40  # columns of a table that are listed one by one
@@ -41,6 +42,12 @@ TableFile = Annotated[
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="File that kernelwright fit wrote.")]
+Spreadsheets = Annotated[
+    bool,
+    typer.Option(
+        "--safe-for-spreadsheets", help="Put an apostrophe before text that a spreadsheet would take for a formula."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -204,6 +211,7 @@ def predict(
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", help="Write the columns of the table, too, not only its identifiers.")
     ] = False,
+    spreadsheets: Spreadsheets = False,
 ) -> None:
     """Tell the classes of new rows: a line for each, with the class and the probability of every class."""
     check_output(output)
@@ -214,7 +222,8 @@ def predict(
         raise ValueError("--sets needs a model that was cross-validated: fit it without --no-cv.")
     with own_warnings():
         probabilities, drift = fitted.answer(rows)
-    write_table(_answers(fitted, rows.frame[kept], probabilities, proba, sets), output)
+    answers = _answers(fitted, rows.frame[kept], probabilities, proba, sets)
+    write_table(safe_for_spreadsheets(answers) if spreadsheets else answers, output)
     for sentence in [*_oddities(fitted, rows, drift.findings), *_warnings_of(drift)]:
         note(f"Note: {sentence}")
     if output != "-":

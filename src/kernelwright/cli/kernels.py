@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 import kernelwright
-from kernelwright.cli.classify import Json, check_model_output, load_model, report_maker, show_columns
+from kernelwright.cli.classify import Json, Spreadsheets, check_model_output, load_model, report_maker, show_columns
 from kernelwright.cli.screen import note, own_warnings, print_json, print_table, say, steps
 from kernelwright.tables import (
     KernelEvaluation,
@@ -26,6 +26,7 @@ from kernelwright.tables import (
 )
 from kernelwright.tables.columns import texts
 from kernelwright.tables.table import some_of
+from kernelwright.tables.writing import safe_for_spreadsheets
 
 
 def learn_kernel(
@@ -158,6 +159,7 @@ def apply_kernel(
     output: Annotated[
         str, typer.Option("--output", "-o", help="File for the matrix (.csv .tsv .parquet); - is standard output.")
     ] = "-",
+    spreadsheets: Spreadsheets = False,
 ) -> None:
     """Write the similarities of the objects of one table, or of two, as a matrix with labels."""
     import pandas as pd
@@ -178,7 +180,7 @@ def apply_kernel(
     corner = model.identifier or "object"
     frame = pd.DataFrame(K, columns=labels[-1])
     frame.insert(0, corner, labels[0], allow_duplicates=True)
-    write_table(frame, output)
+    write_table(safe_for_spreadsheets(frame) if spreadsheets else frame, output)
     if output != "-":
         say(f"Wrote {K.shape[0]} x {K.shape[1]} similarities to {output}.")
 

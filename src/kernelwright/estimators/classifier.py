@@ -444,8 +444,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
             size = self.n_landmarks or usual_landmarks(n_rows)
             size = size if self.solver == "fourier" else min(size, n_rows)
             chosen = ("exact", n_rows) if self.solver in ("auto", "exact") else (self.solver, size)
-        if chosen[0] == "exact":
-            refuse_if_too_large(n_rows)
+        if chosen[0] != "explicit":
+            refuse_if_too_large(n_rows, *chosen)
         if self.verbose:
             of = f", {chosen[1]} landmarks" if chosen[1] else ""
             sys.stderr.write(f"{n_rows} rows: solver {chosen[0]}{of}\n")

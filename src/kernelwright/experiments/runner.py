@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from kernelwright.files import write_whole
+from kernelwright.files import locked_folder, write_whole
 from kernelwright.linalg import on_one_thread
 from kernelwright.reports import Picture
 
@@ -157,27 +156,30 @@ def run(
 
 
 def read_results(path: Path) -> list[Result]:
-    """The results in a file; a last line that was cut off by a crash is left out, and dropped from the file."""
+    """The results in a file, each once; a last line that was cut off by a crash is left out."""
     if not path.exists():
         return []
+    found: dict[tuple[str, str, str, str], Result] = {}
+    for r in csv.DictReader(_whole_lines(path).splitlines()):
+        key = (r["row"], r["column"], r["trial"], r["measure"])  # there twice if two runs did the same task
+        found.setdefault(key, Result(r["row"], r["column"], int(r["trial"]), r["measure"], float(r["value"])))
+    return list(found.values())
+
+
+def _whole_lines(path: Path) -> str:
     text = path.read_text()
-    whole, _, torn = text.rpartition("\n")
-    if torn:
-        write_whole(path, (whole + "\n").encode() if whole else b"")
-    return [
-        Result(r["row"], r["column"], int(r["trial"]), r["measure"], float(r["value"]))
-        for r in csv.DictReader(whole.splitlines())
-    ]
+    return text[: text.rfind("\n") + 1]
 
 
 def _append(path: Path, results: Iterable[Result]) -> None:
-    """All numbers of one task in one write, to the disk before the next begins."""
-    lines: list[tuple[Any, ...]] = [] if path.exists() and path.stat().st_size else [COLUMNS]
-    lines += [(r.row, r.column, r.trial, r.measure, repr(r.value)) for r in results]
-    with path.open("a", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(lines)
-        file.flush()
-        os.fsync(file.fileno())
+    """Add all numbers of one task or none, whichever run ends however; runs that share a folder take turns."""
+    with locked_folder(path.parent):
+        known = _whole_lines(path) if path.exists() else ""
+        added = io.StringIO()
+        writer = csv.writer(added, lineterminator="\n")
+        writer.writerows([] if known else [COLUMNS])
+        writer.writerows((r.row, r.column, r.trial, r.measure, repr(r.value)) for r in results)
+        write_whole(path, (known + added.getvalue()).encode())
 
 
 def read_published(name: str | None) -> list[Published]:

@@ -17,7 +17,8 @@ import json
 import platform
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -58,13 +59,25 @@ def write_archive(file: BinaryIO, document: dict[str, Any], arrays: Sequence[mem
         "torch": str(torch.__version__),
     }
     digest = _Digest(manifest)
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with _new_zip(file) as archive:
         for name, content in [(DOCUMENT, memoryview(text)), *((_name(n), array) for n, array in enumerate(arrays))]:
             digest.start(content.nbytes)
             digest.add(content)
             _write_member(archive, name, content)
         manifest["digest"] = digest.text()
         _write_member(archive, MANIFEST, memoryview(json.dumps(manifest, indent=1).encode()))
+
+
+@contextmanager
+def _new_zip(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
+    """An archive to write to. One that is given up halfway is let go: to close it would hide why with another error."""
+    archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+    try:
+        yield archive
+        archive.close()
+    except BaseException:
+        archive.fp = None  # type: ignore[assignment]
+        raise
 
 
 def _name(number: int) -> str:

@@ -47,6 +47,7 @@ SCIKIT_LEARN = {
     "PolynomialFeatures PowerTransformer QuantileTransformer RobustScaler StandardScaler TargetEncoder",
     "sklearn.svm": "LinearSVC LinearSVR NuSVC NuSVR OneClassSVM SVC SVR",
     "sklearn.utils": "Bunch",
+    "sklearn.utils._metadata_requests": "MetadataRequest MethodMetadataRequest",  # of scorers, in older versions
 }
 
 # Layers whose state is numbers and plain settings. Others, which hold functions, are restored like a user's own.

@@ -144,7 +144,7 @@ def numbers(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
 
     series = table.frame[name]
     if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_bool_dtype(series.dtype):
-        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
         return values, np.isinf(values)
     words = texts(table, name)
     if table.decimal_comma and (comma := words.str.fullmatch(DECIMAL_COMMA) == True).any():  # noqa: E712, NaN is neither

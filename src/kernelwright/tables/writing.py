@@ -15,9 +15,10 @@ from typing import Any
 from kernelwright.files import write_whole
 from kernelwright.tables.reading import PARQUET_EXTRA
 
-__all__ = ["check_output", "write_bytes", "write_table"]
+__all__ = ["check_output", "safe_for_spreadsheets", "write_bytes", "write_table"]
 
 STANDARD_OUTPUT = "-"
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last ones are wide
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
@@ -73,6 +74,37 @@ def write_table(frame: Any, path: str | Path) -> None:
     inner = name.removesuffix(packing)
     text = frame.to_csv(index=False, sep="\t" if inner.endswith((".tsv", ".tab")) else ",", lineterminator="\n")
     write_bytes(path, _packed(text.encode(), packing, Path(path).name.removesuffix(packing)))
+
+
+def safe_for_spreadsheets(frame: Any) -> Any:
+    """A copy of a data frame in which no cell and no name of a column is a formula to a spreadsheet.
+
+    Text that begins like one gets an apostrophe before it, which spreadsheets take for "this is text". Numbers stay as
+    they are, also where they are kept as text.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelwright.tables.writing import safe_for_spreadsheets
+    >>> safe_for_spreadsheets(pd.DataFrame({"name": ["=1+1", "Ada"], "size": ["-1.5", "2"]})).to_numpy().tolist()
+    [["'=1+1", '-1.5'], ['Ada', '2']]
+    """
+    safe = frame.copy()
+    for place in range(safe.shape[1]):
+        column = safe.iloc[:, place]
+        if column.dtype.kind not in "biufcmM":
+            safe.isetitem(place, column.astype(object).map(_as_text, na_action="ignore"))
+    return safe.set_axis([_as_text(name) for name in safe.columns], axis=1)
+
+
+def _as_text(cell: Any) -> Any:
+    if not isinstance(cell, str) or not cell.startswith(FORMULA):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def _parquet(frame: Any) -> bytes:

@@ -1,0 +1,111 @@
+"""What the parts of the campaign share: rows of figures, children to be killed, measured processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+Row = dict[str, object]
+
+
+class Tally:
+    """Counts trials and failures of one thing, and says what went wrong on standard error."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.tried, self.failures = what, 0, 0
+        self._started = time.perf_counter()
+
+    def check(self, good: bool, why: object = "") -> None:
+        """One trial."""
+        self.tried += 1
+        if not good:
+            self.failures += 1
+            sys.stderr.write(f"FAILED: {self.what}: {why}\n")
+
+    def row(self, note: str = "") -> Row:
+        """The figures."""
+        seconds = round(time.perf_counter() - self._started, 1)
+        return {"what": self.what, "tried": self.tried, "failures": self.failures, "seconds": seconds, "note": note}
+
+
+def blobs(n: int, *, d: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of three overlapping classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    return rng.normal(size=(n, d)) + y[:, None] * np.linspace(0.2, 1.0, d), y
+
+
+def start_child(work: Callable[[], Any], errors: Path) -> int:
+    """Fork, and do some work in the child, as a program of its own would: its number."""
+    stops = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stops)  # until the child is what it is to be
+    number = os.fork()
+    if number:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stops)
+        return number
+    status = 1
+    try:
+        with open(errors, "ab", buffering=0) as file:
+            os.dup2(file.fileno(), 2)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stops)
+        work()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 0
+    except KeyboardInterrupt:
+        status = 130
+    except BaseException as error:
+        os.write(2, f"Traceback {error!r}\n".encode())
+    finally:
+        os._exit(status)  # without what the parent would do at its end
+
+
+def interrupt(number: int, after: float, how: signal.Signals) -> int | None:
+    """Send a signal after some seconds: the exit status, negative for a signal; None if it was done before."""
+    end = time.perf_counter() + after
+    while time.perf_counter() < end:
+        done, status = os.waitpid(number, os.WNOHANG)
+        if done:
+            return None if os.waitstatus_to_exitcode(status) == 0 else os.waitstatus_to_exitcode(status)
+        time.sleep(0.0005)
+    os.kill(number, how)
+    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    """How long something takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def python(code: str, *, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program of Python in a process of its own."""
+    environment = options.pop("env", None) or dict(os.environ)
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    command = [*options.pop("before", []), sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=check, env=environment, **options)
+
+
+def memory(key: str = "VmRSS") -> int:
+    """Bytes that this process holds, or held at most ("VmHWM"); Linux only."""
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
+
+
+def peak_of(work: Callable[[], Any]) -> int:
+    """Bytes that some work took at its peak."""
+    before = memory()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is held now
+    work()
+    return memory("VmHWM") - before

@@ -1,0 +1,67 @@
+"""The campaign of faults in small: every part with a few trials of each kind. `make campaign` runs all of it."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from campaign import concurrency, interruptions, load, resources, security
+from campaign.run import PARTS
+
+if sys.platform != "linux":
+    pytest.skip("faults are made with means of Linux", allow_module_level=True)
+
+
+def failures(rows):
+    return {row["what"]: row["failures"] for row in rows if row["failures"]}
+
+
+@pytest.mark.parametrize("part", [part for part in PARTS if importlib.util.find_spec(f"campaign.{part}")])
+def test_every_part_has_figures(part):
+    assert callable(importlib.import_module(f"campaign.{part}").figures)
+
+
+def forked_alone(function):
+    """Run in a process of its own: the test runner has threads, which a fork does not take along."""
+    import subprocess
+
+    code = f"import sys; from campaign import {function}; rows = {function}.figures(quick=True)\n"
+    code += "print([row for row in rows if row['failures']])"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    return done.stdout.strip(), done.stderr
+
+
+def test_interruptions():
+    assert interruptions.SIGNALS
+    found, said = forked_alone("interruptions")
+    assert found == "[]", said
+
+
+def test_memory_that_is_not_there_is_refused():
+    assert resources._refusals()["failures"] == 0
+
+
+def test_disks_that_are_full_or_read_only(tmp_path):
+    assert failures([resources._full_disk(tmp_path), resources._read_only(tmp_path)]) == {}
+
+
+def test_many_writers(tmp_path):
+    assert resources._many_writers(tmp_path, 3)["failures"] == 0
+
+
+def test_threads_and_what_is_global():
+    models = concurrency._models(quick=True)
+    rows = [concurrency._threads(models, 1), concurrency._fits_in_threads(2), concurrency._global_state()]
+    assert failures(rows) == {}
+
+
+def test_many_rows_at_flat_memory():
+    assert load._stream(12)["failures"] == 0
+
+
+def test_files_from_strangers(tmp_path, recwarn):
+    rows = [security._damaged_models(tmp_path, 50), security._classes(), security._formulas(tmp_path)]
+    assert failures(rows) == {}
