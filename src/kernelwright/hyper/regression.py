@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 BLOCK_ENTRIES = 2**21  # basis values made at once
-MOST_STEPS = 10_000_000  # of a support vector solver, which could go on for ever; it warns when it stops here
+MOST_STEPS = 1_000_000  # of a support vector solver, which could go on for ever; it warns when it stops here
 RIDGES = tuple(10.0 ** np.arange(-11.0, 1.1, 0.5))
 # A constant that is free would be huge wherever wide functions can make up for it near the points, and k* returns to it
 # far from them. This keeps it within a few spreads of the mean.
