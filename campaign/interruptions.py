@@ -25,7 +25,7 @@ NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGKILL: "ki
 
 def figures(*, quick: bool) -> list[Row]:
     """One row for each kind of work and signal."""
-    kills = 3 if quick else 30
+    kills = 1 if quick else 30
     with tempfile.TemporaryDirectory() as folder:
         work = (_checkpoints, _saves, _predictions, _fits, _reproductions)
         return [each(Path(folder), how, kills).row() for each in work for how in SIGNALS]
