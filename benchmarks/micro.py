@@ -4,13 +4,15 @@ Objectives against a bare Gram matrix and its Cholesky factor, the embedding hea
 kernel against a plain one, predictions against the matrix products that they contain.
 """
 
+from functools import partial
+
 import floor
 import head
-import hyper
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+import hyper
 from kernelwright import EmbeddingClassifier
 from kernelwright.kernels import Gaussian, Laplace
 
@@ -39,9 +41,10 @@ def objectives(quick: bool) -> dict[str, float]:
         data = floor.problem(case["n"], case["d"], case["m"], getattr(torch, case["dtype"]))
         scale = float(case["d"]) ** 0.5
         kernel = Gaussian(scale, ard=True) if case["kernel"] == "Gaussian" else Laplace(scale * 5.0, ard=True)
+        name = case["objective"]
         tasks = {
-            "floor": lambda data=data: floor.gram_and_cholesky(data),
-            "ours": floor.value_and_gradient(data, case["objective"], kernel.to(data.points), LOSSES[case["objective"]]),
+            "floor": partial(floor.gram_and_cholesky, data),
+            "ours": floor.value_and_gradient(data, name, kernel.to(data.points), LOSSES[name]),
         }
         seconds = floor.side_by_side(tasks, 3 if quick else 15)
         ratios[f"objective: {', '.join(f'{k}={v}' for k, v in case.items())}"] = seconds["ours"] / seconds["floor"]
@@ -76,7 +79,7 @@ def predictions(quick: bool) -> dict[str, float]:
     }
     tasks = {"products": products}
     for name, model in models.items():
-        tasks[name] = lambda fitted=model.fit(X, y): fitted.predict_proba(new)
+        tasks[name] = partial(model.fit(X, y).predict_proba, new)
     seconds = floor.side_by_side(tasks, 3)
     return {f"predict_proba: {name}": seconds[name] / seconds["products"] for name in models}
 

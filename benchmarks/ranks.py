@@ -5,6 +5,7 @@ Reads only rows of ``results/suite.csv``; neither torch nor the peers are needed
 
 import csv
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def cliques(mean_ranks: np.ndarray, difference: float) -> list[tuple[float, floa
     return [(float(low), float(high)) for low, high in kept]
 
 
-def exponent(sizes: np.ndarray, seconds: np.ndarray) -> float:
+def exponent(sizes: Sequence[float] | np.ndarray, seconds: Sequence[float] | np.ndarray) -> float:
     """The p of seconds ~ size**p, by least squares on logarithms; NaN for fewer than three sizes."""
     if len(sizes) < 3:
         return math.nan

@@ -1,9 +1,9 @@
 """All benchmarks, or those that are named: ``python benchmarks/run.py [--quick] [NAME ...]``.
 
-``suite`` and ``scaling`` compare with other methods in the peers' environment and go on where they were stopped; ``figures``
-draws what they found. ``micro`` times the parts; with ``--record`` its ratios join ``history.csv``. The other names (floor, head,
-default, fits, large, hyper, probabilities, cluster) each print a table and write it as CSV into ``benchmarks/results``.
-Times are ratios measured side by side in one run wherever one thing is said to be faster than another.
+``suite`` and ``scaling`` compare with other methods in the peers' environment and go on where they were stopped;
+``figures`` draws what they found. ``micro`` times the parts; with ``--record`` its ratios join ``history.csv``. The
+others (floor, head, default, fits, large, hyper, probabilities, cluster) print tables and write them into
+``benchmarks/results``. Times are ratios measured side by side in one run wherever one thing is said to be faster than another.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """One fit in a process of its own: ``python benchmarks/worker.py METHOD SPLIT.npz ANSWER.npz SECONDS GIB``.
 
 SPLIT has X_train, y_train and X_test; ANSWER gets probabilities, seconds and memory, or a note that says why not.
-What is measured is fitting and predicting: imports, compilation and (up to two seconds of) a
-first fit of a small made-up table come before.
-Beyond SECONDS of CPU time from there on the system ends the process, whoever holds the time (a loop in C, say).
+What is measured is fitting and predicting: imports, compilation and (up to two seconds of) a first fit of a small
+made-up table come before. Beyond SECONDS of CPU time from there on the system ends the process, whoever holds the time
+(a loop in C, say).
 """
 
 import contextlib
