@@ -3,7 +3,9 @@
 ``suite`` and ``scaling`` compare with other methods in the peers' environment and go on where they were stopped;
 ``figures`` draws what they found. ``micro`` times the parts; with ``--record`` its ratios join ``history.csv``. The
 others (floor, head, default, fits, large, hyper, probabilities, cluster) print tables and write them into
-``benchmarks/results``. Times are ratios measured side by side in one run wherever one thing is said to be faster than another.
+``benchmarks/results``.
+
+Times are ratios measured side by side in one run wherever one thing is said to be faster than another.
 """
 
 import argparse
