@@ -123,7 +123,7 @@ def trade_figure(rows: list[ranks.Row]) -> Figure | None:
     )
     axes.title.set_fontsize(9)
     axes.grid(alpha=0.3)
-    axes.margins(x=0.15)
+    axes.margins(x=0.25)
     return figure
 
 

@@ -66,18 +66,25 @@ class Scores:
         return critical_difference(len(self.methods), len(self.data))
 
 
-def scores(rows: list[Row], measure: str, methods: list[str] | None = None) -> Scores:
-    """The data sets that all methods were given, and the methods that finished at least one of them.
+def scores(rows: list[Row], measure: str) -> Scores:
+    """The data sets of which all methods were given the same folds, and the methods that finished any of them.
 
     A method that finished nothing (because it cannot be loaded, say) is left out: being last everywhere would only
     make room for the others.
     """
-    found = [m for m in dict.fromkeys(row["method"] for row in rows) if methods is None or m in methods]
-    found = [m for m in found if any(row["method"] == m and not row["note"] for row in rows)]
-    given = {(row["data"], row["method"]) for row in rows}
-    data = [d for d in dict.fromkeys(row["data"] for row in rows) if all((d, m) in given for m in found)]
+    found = list(dict.fromkeys(row["method"] for row in rows if not row["note"]))
+    folds: dict[str, dict[str, set[str]]] = {}
+    for row in rows:
+        folds.setdefault(row["data"], {}).setdefault(row["method"], set()).add(row["fold"])
+    data = [d for d, given in folds.items() if all(m in given and given[m] == given[found[0]] for m in found)]
     values = np.array([[mean(rows, d, m, measure) for m in found] for d in data]).reshape(len(data), len(found))
     return Scores(data, found, values, MEASURES[measure])
+
+
+def by_size(rows: list[Row]) -> list[str]:
+    """Names of the data sets, those with the fewest training rows first."""
+    sizes = {row["data"]: int(row["training rows"]) for row in rows if row["training rows"]}
+    return sorted(sizes, key=lambda name: sizes[name])
 
 
 def mean(rows: list[Row], data: str, method: str, measure: str) -> float:

@@ -106,16 +106,12 @@ def suite_methods() -> str:
 
 def suite_sets() -> str:
     """The data sets, and which of them the defaults have seen."""
-    table = []
-    for name, row in {row["data"]: row for row in suite_rows() if row["training rows"]}.items():
-        folds = len({each["fold"] for each in suite_rows() if each["data"] == name})
-        cells = {
-            "data": name,
-            "training rows": f"{int(row['training rows']):,}",
-            "test rows": f"{int(row['test rows']):,}",
-        }
-        cells |= {"features": row["features"], "classes": row["classes"], "folds": str(folds)}
-        table.append(cells | {"defaults settled in view of it": row["seen"]})
+    rows, table = suite_rows(), []
+    for name in ranks.by_size(rows):
+        own = [row for row in rows if row["data"] == name and row["training rows"]]
+        sizes = {column: _shortened(own[0][column]) for column in ("training rows", "test rows", "features", "classes")}
+        folds = {"folds": str(len({row["fold"] for row in own}))}
+        table.append({"data": name, **sizes, **folds, "defaults settled in view of it": own[0]["seen"]})
     return markdown(table) if table else NOTHING
 
 
@@ -140,7 +136,7 @@ def suite_scores(measure: str) -> str:
     rows = suite_rows()
     methods = [name for name in peers.METHODS if any(r["method"] == name and not r["note"] for r in rows)]
     table = []
-    for data in dict.fromkeys(row["data"] for row in rows):
+    for data in ranks.by_size(rows):
         values = {method: ranks.mean(rows, data, method, measure) for method in methods}
         cells = {method: f"{value:.{MEASURES[measure]}f}" for method, value in values.items() if not math.isnan(value)}
         pick = max if ranks.MEASURES[measure] else min
@@ -166,9 +162,10 @@ def suite_words() -> str:
         if first != OURS:
             leader = f"first is {first} ({mean[first]:.2f}), {OURS} is number {place} ({mean[OURS]:.2f})"
         words = f"{leader} of {len(mean)}, best or level with the best on {wins} of {len(scores.data)} sets"
-        apart = [m for m in scores.methods if abs(mean[m] - mean[OURS]) > scores.critical_difference]
-        told = f"told apart from it: {', '.join(apart)}" if apart else "no method is told apart from it"
-        lines.append(f"- **{measure}**: {words}; critical difference {scores.critical_difference:.2f}, {told}.\n")
+        behind = [m for m in mean if mean[m] > mean[OURS] + scores.critical_difference]
+        ahead = [m for m in mean if mean[m] < mean[OURS] - scores.critical_difference]
+        told = [f"told apart as {w}: {', '.join(each)}" for w, each in (("worse", behind), ("better", ahead)) if each]
+        lines.append(f"- **{measure}**: {words}; {'; '.join(told) or 'no method is told apart from it'}.\n")
     return "".join(lines)
 
 

@@ -60,6 +60,10 @@ class TestRanks:
         found = ranks.scores([*table(a=[1.0, 2.0], b=[2.0, 1.0]), row("alone", "a", 1.0)], "log loss")
         assert found.data == ["set 0", "set 1"]
 
+    def test_only_data_sets_of_which_all_had_the_same_folds(self):
+        rows = [*table(a=[1.0, 2.0], b=[2.0, 1.0]), row("set 0", "a", 1.0, fold=1)]
+        assert ranks.scores(rows, "log loss").data == ["set 1"]
+
     def test_friedman_of_equals_and_of_a_clear_order(self):
         clear = table(a=[1.0] * 9, b=[2.0] * 9, c=[3.0] * 9)
         assert ranks.scores(clear, "log loss").friedman < 0.001
