@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest campaign package audit lint type bench docs reproduce clean
+.PHONY: help demo test test-oldest campaign package audit lint type bench bench-quick bench-more docs reproduce clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -41,8 +41,16 @@ lint: .venv/.ready ## Check style, formatting and the direction of imports
 type: .venv/.ready ## Check the types
 	$(BIN)/mypy
 
-bench: .venv/.bench ## Compare with other classifiers (takes a while)
-	$(BIN)/python benchmarks/run.py
+bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, write the page (an hour; a killed run goes on)
+	$(BIN)/python benchmarks/run.py suite scaling figures
+	$(BIN)/python benchmarks/run.py micro --record
+	$(BIN)/python docs/tables.py
+
+bench-quick: .venv/.ready .venv-peers/.ready ## The same on four small data sets (minutes), into files of its own
+	$(BIN)/python benchmarks/run.py --quick suite micro figures
+
+bench-more: .venv/.bench ## All other benchmarks: the tables in benchmarks/results (hours)
+	$(BIN)/python benchmarks/run.py floor head default fits large hyper probabilities cluster
 
 docs: .venv/.docs ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -52,7 +60,7 @@ reproduce: .venv/.ready ## Recompute the papers' tables and figures (hours; a ki
 	@$(BIN)/python docs/tables.py
 
 clean: ## Remove .venv, build output and caches
-	rm -rf .venv .venv-oldest build dist site
+	rm -rf .venv .venv-oldest .venv-peers build dist site
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache catboost_info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -76,6 +84,14 @@ clean: ## Remove .venv, build output and caches
 .venv/.bench: .venv/.ready
 	@echo "Adding the rival methods to .venv"
 	@$(PIP) -c constraints.txt -e ".[bench]"
+	@touch $@
+
+# The peers of the suite are many and large, and must not decide which versions the library is developed with.
+.venv-peers/.ready: .venv/.ready benchmarks/peers.txt
+	@echo "Setting up .venv-peers with the methods to compare with"
+	@$(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
+	    -c constraints.txt -e . -r benchmarks/peers.txt
 	@touch $@
 
 .venv/.docs: .venv/.ready

@@ -31,12 +31,14 @@ def splits(X: np.ndarray, y: np.ndarray, cap: int) -> Iterator[tuple[np.ndarray,
         yield train, test
 
 
-def scores(probabilities: np.ndarray, classes: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
+def scores(
+    probabilities: np.ndarray, classes: np.ndarray, y: np.ndarray, *, bins: int = 10
+) -> tuple[float, float, float]:
     """Accuracy in percent, log loss and calibration error; a class not seen in training has probability zero."""
     p = np.zeros((len(y), int(max(y.max(), classes.max())) + 1))
     p[:, classes] = probabilities
     log_loss = -np.log(np.clip(p[np.arange(len(y)), y], 1e-15, 1)).mean()
-    return 100.0 * (p.argmax(1) == y).mean(), log_loss, expected_calibration_error(p, y)
+    return 100.0 * (p.argmax(1) == y).mean(), log_loss, expected_calibration_error(p, y, bins)
 
 
 def rows(quick: bool) -> list[dict[str, object]]:

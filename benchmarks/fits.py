@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from default import cpu_seconds, scores
+from peers import catboost, xrfm
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
@@ -21,37 +22,6 @@ from kernelwright.baselines import GridSearchSVC
 SETS = ("segment", "robot", "yeast", "digits")
 MOST_ROWS = 2000
 MOST_SECONDS = 60
-
-
-def catboost() -> object:
-    from catboost import CatBoostClassifier
-
-    return CatBoostClassifier(verbose=0, random_state=0, allow_writing_files=False)
-
-
-def xrfm() -> object:
-    from xrfm import xRFM
-
-    class Wrapped:
-        """xRFM wants a validation part: a fifth of the training rows, as its authors do."""
-
-        def fit(self, X: np.ndarray, y: np.ndarray) -> object:
-            self.classes_ = np.unique(y)
-            self.scaler = StandardScaler().fit(X)
-            X = self.scaler.transform(X).astype(np.float32)
-            try:
-                parts = train_test_split(X, y, test_size=0.2, stratify=y, random_state=0)
-            except ValueError:  # a class with a single row
-                parts = train_test_split(X, y, test_size=0.2, random_state=0)
-            X_fit, X_check, y_fit, y_check = parts
-            self.model = xRFM(device="cpu", tuning_metric="brier")
-            self.model.fit(X_fit, y_fit, X_check, y_check)
-            return self
-
-        def predict_proba(self, X: np.ndarray) -> np.ndarray:
-            return np.asarray(self.model.predict_proba(self.scaler.transform(X).astype(np.float32)))
-
-    return Wrapped()
 
 
 METHODS: dict[str, Callable[[], object]] = {

@@ -16,16 +16,17 @@ from kernelwright.kernels import Gaussian, Laplace
 from kernelwright.objectives import Hyperparameters, Objective
 
 
-def problem(n: int, d: int, m: int) -> TrainingSet:
+def problem(n: int, d: int, m: int, precision: torch.dtype = torch.float64) -> TrainingSet:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)), rng.integers(0, m, n)
-    return TrainingSet.of(torch.from_numpy(X), one_hot(y, m))
+    return TrainingSet.of(torch.from_numpy(X).to(precision), one_hot(y, m).to(precision))
 
 
 def gram_and_cholesky(data: TrainingSet) -> None:
     K = squared_euclidean(data.points / 4.0).mul_(-0.5).exp_()
     K.diagonal().add_(0.01 * len(K))
-    lapack.dpotrf(K.numpy().T, lower=1, clean=0, overwrite_a=1)
+    factorise = lapack.dpotrf if K.dtype == torch.float64 else lapack.spotrf
+    factorise(K.numpy().T, lower=1, clean=0, overwrite_a=1)
 
 
 def by_autograd(data: TrainingSet) -> None:
@@ -41,6 +42,17 @@ def by_autograd(data: TrainingSet) -> None:
     P = K @ V
     loss = -torch.log((P * data.targets).sum(1).clamp(1e-15, 1.0)).mean()
     (loss + 4 * np.e / n * torch.sqrt((V * P).sum())).backward()
+
+
+def value_and_gradient(
+    data: TrainingSet, name: str, kernel: Gaussian | Laplace, loss: str, precision: str = "double"
+) -> Callable[[], object]:
+    """One evaluation of an objective, with memory that is used again, as the training loop has it."""
+    memory = torch.empty(len(data), len(data), dtype=data.points.dtype)
+    kernel.prepare(data.points)
+    objective = Objective(name, complexity_weight="4e/n", loss=loss, precision=precision)
+    hyper = Hyperparameters(kernel, 0.01)
+    return lambda: objective(hyper, data, memory)
 
 
 def side_by_side(tasks: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
@@ -59,13 +71,9 @@ def side_by_side(tasks: dict[str, Callable[[], object]], repeats: int) -> dict[s
 def rows(quick: bool, n: int = 2000) -> list[dict[str, object]]:
     d, m = 16, 5
     data = problem(n, d, m)
-    memory = torch.empty(n, n, dtype=torch.float64)  # as the training loop has it
 
     def ours(name: str, kernel: Gaussian | Laplace, loss: str, precision: str = "double") -> Callable[[], object]:
-        kernel.prepare(data.points)
-        objective = Objective(name, complexity_weight="4e/n", loss=loss, precision=precision)
-        hyper = Hyperparameters(kernel, 0.01)
-        return lambda: objective(hyper, data, memory)
+        return value_and_gradient(data, name, kernel, loss, precision)
 
     tasks = {
         "floor: Gram + Cholesky": lambda: gram_and_cholesky(data),

@@ -31,11 +31,14 @@ METHODS = {
 }
 
 
-def table(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A data set without classes of fewer than 5 rows (there is nothing to put into five folds)."""
-    X, y = datasets.load(name)
+def without_tiny_classes(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Classes of fewer than 5 rows are left out: there is nothing to put into folds."""
     kept = np.isin(y, np.flatnonzero(np.bincount(y) >= 5))
-    X, y = X[kept], np.unique(y[kept], return_inverse=True)[1]
+    return X[kept], np.unique(y[kept], return_inverse=True)[1]
+
+
+def table(name: str) -> tuple[np.ndarray, np.ndarray]:
+    X, y = without_tiny_classes(*datasets.load(name))
     if len(y) > MOST_ROWS:
         X, _, y, _ = train_test_split(X, y, train_size=MOST_ROWS, stratify=y, random_state=0)
     return X, y

@@ -1,8 +1,11 @@
 """All benchmarks, or those that are named: ``python benchmarks/run.py [--quick] [NAME ...]``.
 
-The names are floor, head, default, fits, large, hyper, probabilities and cluster. Each prints a table and writes it
-as CSV into ``benchmarks/results``. Times are ratios measured side by side in one run wherever one thing is said to be
-faster than another.
+``suite`` and ``scaling`` compare with other methods in the peers' environment and go on where they were stopped;
+``figures`` draws what they found. ``micro`` times the parts; with ``--record`` its ratios join ``history.csv``. The
+others (floor, head, default, fits, large, hyper, probabilities, cluster) print tables and write them into
+``benchmarks/results``.
+
+Times are ratios measured side by side in one run wherever one thing is said to be faster than another.
 """
 
 import argparse
@@ -14,7 +17,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-NAMES = ["floor", "head", "default", "fits", "large", "hyper", "probabilities", "cluster"]
+NAMES = ["suite", "scaling", "figures", "micro"]
+NAMES += ["floor", "head", "default", "fits", "large", "hyper", "probabilities", "cluster"]
 RESULTS = Path(__file__).parent / "results"
 console = Console(width=130)
 
@@ -27,6 +31,10 @@ def show(name: str, title: str, rows: list[dict[str, object]]) -> None:
         writer.writeheader()
         writer.writerows(rows)
     os.replace(partial, RESULTS / f"{name}.csv")
+    print_table(title, rows)
+
+
+def print_table(title: str, rows: list[dict[str, object]]) -> None:
     table = Table(title=title, title_justify="left")
     for column in rows[0]:
         table.add_column(column, justify="left" if isinstance(rows[0][column], str) else "right")
@@ -41,15 +49,62 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
+def with_peers(name: str, arguments: argparse.Namespace) -> None:
+    """The suite or its scaling, as far as not done yet."""
+    import ranks
+    import scaling
+    import suite
+
+    path = RESULTS / f"{name}{'-quick' if arguments.quick else ''}.csv"
+    suite.forget(path, arguments.again)
+    if name == "suite":
+        todo = suite.chains(arguments.quick, arguments.method, arguments.data)
+    else:
+        todo = scaling.chains(arguments.quick, arguments.method)
+    suite.measure_all(
+        todo,
+        path,
+        python=arguments.python or suite.PEERS_PYTHON,
+        jobs=arguments.jobs,
+        progress=lambda done, total, words: console.print(f"{done} of {total}: {words}", highlight=False),
+    )
+    if name == "suite":
+        print_table(f"Mean ranks; all numbers are in {path}", ranks.mean_rank_rows(ranks.read(path)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller sets")
+    peers = parser.add_argument_group("suite and scaling")
+    peers.add_argument("--again", action="append", default=[], metavar="METHOD", help="forget its rows, measure anew")
+    peers.add_argument("--method", action="append", default=[], help="only these")
+    peers.add_argument("--data", action="append", default=[], help="only these sets (suite)")
+    peers.add_argument("--python", type=Path, help="the peers' Python (.venv-peers/bin/python)")
+    peers.add_argument("--jobs", type=int, default=2, help="fits at a time, one thread each")
+    parser.add_argument("--record", action="store_true", help="micro: add the ratios to benchmarks/history.csv")
     arguments = parser.parse_args()
     console.print(f"Machine: {machine()}")
     quick = arguments.quick
     for name in arguments.names:
-        if name == "floor":
+        if name in ("suite", "scaling"):
+            with_peers(name, arguments)
+        elif name == "figures":
+            import figures
+
+            for path in figures.draw_all(quick):
+                console.print(f"Drawn: {path}")
+        elif name == "micro":
+            import history
+            import micro
+            import ranks
+
+            found = micro.rows(quick)
+            show("micro-quick" if quick else "micro", "Parts of a fit, times the least that each needs", found)
+            if arguments.record:
+                history.record({str(row["name"]): float(row["ratio"]) for row in found})
+            console.print(history.verdict(ranks.read(history.HISTORY)))
+        elif name == "floor":
             import floor
 
             show(

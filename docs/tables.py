@@ -4,10 +4,14 @@ What stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->`` in a 
 """
 
 import csv
+import importlib.util
+import math
 import re
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -76,7 +80,154 @@ def campaign(name: str) -> str:
     return markdown([{column: row[column].replace("|", "\\|") for column in used} for row in rows])
 
 
+def benchmark(name: str) -> ModuleType:
+    """A script of the benchmarks' folder; those that are read here need neither torch nor the peers."""
+    specification = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # dataclasses look their module up
+    specification.loader.exec_module(module)
+    return module
+
+
+ranks, peers = benchmark("ranks"), benchmark("peers")
+OURS = "kernelwright"
+NOTHING = "*Not measured yet: `make bench`.*\n"
+MEASURES = {"accuracy %": 1, "log loss": 3, "calibration error": 3, "CPU seconds to fit": 2}
+
+
+def suite_rows() -> list[dict[str, str]]:
+    """What the suite has measured so far."""
+    return ranks.read(RESULTS / "suite.csv")
+
+
+def suite_methods() -> str:
+    """What each method is given, and in which version."""
+    versions = {row["method"]: row["version"] for row in suite_rows() if row["version"]}
+    table = [
+        {"method": name, "package": f"{method.package} {versions.get(name, '')}".strip(), "given": method.given}
+        for name, method in peers.METHODS.items()
+    ]
+    return markdown(table)
+
+
+def suite_sets() -> str:
+    """The data sets, and which of them the defaults have seen."""
+    rows, table = suite_rows(), []
+    for name in ranks.by_size(rows):
+        own = [row for row in rows if row["data"] == name and row["training rows"]]
+        sizes = {column: _shortened(own[0][column]) for column in ("training rows", "test rows", "features", "classes")}
+        folds = {"folds": str(len({row["fold"] for row in own}))}
+        table.append({"data": name, **sizes, **folds, "defaults settled in view of it": own[0]["seen"]})
+    return markdown(table) if table else NOTHING
+
+
+def suite_ranks() -> str:
+    """Mean ranks, the best in bold."""
+    found = ranks.mean_rank_rows(suite_rows())
+    if len(found[0]) == 1:
+        return NOTHING
+    columns = [name for name in found[0] if name != "method"]
+    best = {name: min(row[name] for row in found) for name in columns[:-1]}
+    table = [
+        {"method": row["method"]}
+        | {name: _bold(f"{row[name]:.2f}", row[name] == best[name]) for name in columns[:-1]}
+        | {columns[-1]: str(row[columns[-1]])}
+        for row in found
+    ]
+    return markdown(table)
+
+
+def suite_scores(measure: str) -> str:
+    """One row a data set, one column a method, means over folds, the best in bold, a dash where it did not finish."""
+    rows = suite_rows()
+    methods = [name for name in peers.METHODS if any(r["method"] == name and not r["note"] for r in rows)]
+    table = []
+    for data in ranks.by_size(rows):
+        values = {method: ranks.mean(rows, data, method, measure) for method in methods}
+        cells = {method: f"{value:.{MEASURES[measure]}f}" for method, value in values.items() if not math.isnan(value)}
+        pick = max if ranks.MEASURES[measure] else min
+        best = pick((float(cell) for cell in cells.values()), default=math.nan)
+        shown = {m: _bold(cells[m], float(cells[m]) == best) if m in cells else "-" for m in methods}
+        seen = any(row["data"] == data and row["seen"] == "yes" for row in rows)
+        table.append({"data": data + (" (seen)" if seen else ""), **shown})
+    return markdown(table) if table else NOTHING
+
+
+def suite_words() -> str:
+    """Who is first by each measure, where we are, and from whom the test tells us apart."""
+    lines = []
+    for measure in MEASURES:
+        scores = ranks.scores(suite_rows(), measure)
+        if len(scores.data) < 2 or OURS not in scores.methods:
+            return NOTHING
+        mean = dict(zip(scores.methods, scores.mean_ranks, strict=True))
+        first = min(mean, key=mean.__getitem__)
+        place = sorted(mean.values()).index(mean[OURS]) + 1
+        wins = int((scores.ranks[:, scores.methods.index(OURS)] == scores.ranks.min(1)).sum())
+        leader = f"first is {OURS} ({mean[OURS]:.2f})"
+        if first != OURS:
+            leader = f"first is {first} ({mean[first]:.2f}), {OURS} is number {place} ({mean[OURS]:.2f})"
+        words = f"{leader} of {len(mean)}, best or level with the best on {wins} of {len(scores.data)} sets"
+        behind = [m for m in mean if mean[m] > mean[OURS] + scores.critical_difference]
+        ahead = [m for m in mean if mean[m] < mean[OURS] - scores.critical_difference]
+        told = [f"told apart as {w}: {', '.join(each)}" for w, each in (("worse", behind), ("better", ahead)) if each]
+        lines.append(f"- **{measure}**: {words}; {'; '.join(told) or 'no method is told apart from it'}.\n")
+    return "".join(lines)
+
+
+def suite_unfinished() -> str:
+    """Which methods did not finish what, and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in suite_rows():
+        if row["note"]:
+            why = row["note"].split(", because of")[0]
+            found.setdefault((row["method"], why), []).append(row["data"])
+    table = [
+        {"method": method, "what": "; ".join(dict.fromkeys(data)), "why": why} for (method, why), data in found.items()
+    ]
+    return markdown(table) if table else "*All that was tried was finished.*\n"
+
+
+def scaling() -> str:
+    """CPU seconds by number of rows, and the exponent from 2000 rows on."""
+    rows = ranks.read(RESULTS / "scaling.csv")
+    finished = [row for row in rows if not row["note"]]
+    sizes = sorted({int(row["training rows"]) for row in finished})
+    table = []
+    for method in dict.fromkeys(row["method"] for row in finished):
+        seconds = {int(r["training rows"]): float(r["CPU seconds to fit"]) for r in finished if r["method"] == method}
+        grown = {n: value for n, value in seconds.items() if n >= 2000}
+        power = ranks.exponent(list(grown), list(grown.values()))
+        cells = {f"{n:,}": f"{seconds[n]:.3g}" if n in seconds else "-" for n in sizes}
+        table.append({"method": method, **cells, "exponent": "" if math.isnan(power) else f"{power:.1f}"})
+    return markdown(table) if table else NOTHING
+
+
+def micro() -> str:
+    """The newest ratios of the micro-benchmarks, as recorded."""
+    rows = {row["name"]: row for row in ranks.read(ROOT / "benchmarks" / "history.csv")}
+    table = [{"what": name, "times": f"{float(row['ratio']):.2f}"} for name, row in rows.items()]
+    return markdown(table) if table else NOTHING
+
+
+def _bold(cell: str, best: bool) -> str:
+    return f"**{cell}**" if best else cell
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "suite_methods": suite_methods,
+    "suite_sets": suite_sets,
+    "suite_ranks": suite_ranks,
+    "suite_words": suite_words,
+    "suite_unfinished": suite_unfinished,
+    "suite_accuracy": partial(suite_scores, "accuracy %"),
+    "suite_log_loss": partial(suite_scores, "log loss"),
+    "suite_calibration": partial(suite_scores, "calibration error"),
+    "suite_seconds": partial(suite_scores, "CPU seconds to fit"),
+    "scaling": scaling,
+    "micro": micro,
     "probabilities": probabilities,
     "prediction_sets": prediction_sets,
     **{name: partial(plain, name) for name in ("cluster_workers", "cluster_size", "cluster_plan")},

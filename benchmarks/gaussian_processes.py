@@ -1,0 +1,153 @@
+"""Two Gaussian process classifiers of GPyTorch, as in its documentation, behind ``fit`` and ``predict_proba``."""
+
+import copy
+import math
+
+import gpytorch
+import numpy as np
+import torch
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.likelihoods import DirichletClassificationLikelihood, SoftmaxLikelihood
+from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
+from gpytorch.variational import (
+    CholeskyVariationalDistribution,
+    IndependentMultitaskVariationalStrategy,
+    VariationalStrategy,
+)
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor, nn
+
+SAMPLES = 256  # of a posterior, for class probabilities
+ROWS_AT_ONCE = 1000
+MOST_FACTORISED = 10_000  # rows
+
+
+class _Process:
+    """Standardised rows in single precision; probabilities from samples of each row's posterior."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "_Process":
+        torch.manual_seed(0)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.scaler = StandardScaler().fit(X)
+        self.learn(self._rows(X), torch.from_numpy(labels))
+        return self
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        torch.manual_seed(0)
+        with torch.no_grad():
+            return torch.cat([self.probabilities(part) for part in self._rows(X).split(ROWS_AT_ONCE)]).double().numpy()
+
+    def _rows(self, X: np.ndarray) -> Tensor:
+        return torch.from_numpy(self.scaler.transform(X).astype(np.float32))
+
+    def learn(self, X: Tensor, labels: Tensor) -> None:
+        raise NotImplementedError
+
+    def probabilities(self, X: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class _ExactModel(gpytorch.models.ExactGP):
+    def __init__(self, X: Tensor, targets: Tensor, likelihood: gpytorch.likelihoods.Likelihood, classes: int) -> None:
+        super().__init__(X, targets, likelihood)
+        shape = torch.Size([classes])
+        self.mean_module = gpytorch.means.ConstantMean(batch_shape=shape)
+        self.covar_module = ScaleKernel(RBFKernel(batch_shape=shape), batch_shape=shape)
+        # Distances of standardised rows grow like the root of their number of columns.
+        self.covar_module.base_kernel.lengthscale = math.sqrt(X.shape[1])
+
+    def forward(self, X: Tensor) -> MultivariateNormal:
+        return MultivariateNormal(self.mean_module(X), self.covar_module(X))
+
+
+class DirichletProcess(_Process):
+    """Labels as noisy values of the logarithms of a Dirichlet distribution's numbers; exact regression on them."""
+
+    def learn(self, X: Tensor, labels: Tensor) -> None:
+        likelihood = DirichletClassificationLikelihood(labels, learn_additional_noise=True)
+        model = _ExactModel(X, likelihood.transformed_targets, likelihood, likelihood.num_classes)
+        objective = ExactMarginalLogLikelihood(likelihood, model)
+        optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
+        model.train()
+        # Above 800 rows GPyTorch goes over to iterations made for graphics cards; on a processor they are slower.
+        with gpytorch.settings.max_cholesky_size(MOST_FACTORISED):
+            for _ in range(50):
+                optimiser.zero_grad()
+                loss = -objective(model(X), likelihood.transformed_targets).sum()
+                loss.backward()
+                optimiser.step()
+        self.model = model.eval()
+
+    def probabilities(self, X: Tensor) -> Tensor:
+        with gpytorch.settings.max_cholesky_size(MOST_FACTORISED):
+            found = self.model(X)
+            mean, deviation = found.mean.T, found.variance.clamp_min(0.0).sqrt().T
+        draws = mean + deviation * torch.randn(SAMPLES, *mean.shape)
+        return draws.softmax(-1).mean(0)
+
+
+class _DeepModel(gpytorch.models.ApproximateGP):
+    """One process a class on the features that a network makes."""
+
+    def __init__(self, network: nn.Module, inducing: Tensor, classes: int) -> None:
+        shape = torch.Size([classes])
+        with torch.no_grad():
+            points = network(inducing).expand(classes, -1, -1).clone()
+        distribution = CholeskyVariationalDistribution(points.shape[1], batch_shape=shape)
+        strategy = VariationalStrategy(self, points, distribution, learn_inducing_locations=True)
+        super().__init__(IndependentMultitaskVariationalStrategy(strategy, num_tasks=classes))
+        self.network = network
+        self.mean_module = gpytorch.means.ConstantMean(batch_shape=shape)
+        self.covar_module = ScaleKernel(RBFKernel(batch_shape=shape), batch_shape=shape)
+
+    def forward(self, Z: Tensor) -> MultivariateNormal:
+        return MultivariateNormal(self.mean_module(Z), self.covar_module(Z))
+
+    def __call__(self, X: Tensor) -> MultivariateNormal:
+        return super().__call__(self.network(X))
+
+
+class DeepKernelProcess(_Process):
+    """A variational process with 128 inducing points on eight features of a network with two hidden layers.
+
+    Mini-batches of 256, Adam at 0.01; at least ten epochs and 400 steps. A tenth of the rows says which epoch is best.
+    """
+
+    def learn(self, X: Tensor, labels: Tensor) -> None:
+        classes = int(labels.max()) + 1
+        parts = train_test_split(X.numpy(), labels.numpy(), test_size=0.1, random_state=0)
+        X, X_check, labels, labels_check = map(torch.from_numpy, parts)
+        network = nn.Sequential(
+            *(nn.Linear(X.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU()),
+            *(nn.Linear(64, 8), nn.BatchNorm1d(8)),  # features of the kernel's own scale
+        )
+        self.likelihood = SoftmaxLikelihood(num_classes=classes, mixing_weights=False)
+        self.model = _DeepModel(network, X[torch.randperm(len(X))[:128]], classes)
+        objective = VariationalELBO(self.likelihood, self.model, num_data=len(X))
+        optimiser = torch.optim.Adam(self.model.parameters(), lr=0.01)
+        batches = math.ceil(len(X) / 256)
+        best, best_loss = None, math.inf
+        for _ in range(max(10, math.ceil(400 / batches))):
+            self.model.train()
+            # Almost equal parts: a batch of one row has no batch norm.
+            for rows in torch.randperm(len(X)).tensor_split(batches):
+                optimiser.zero_grad()
+                loss = -objective(self.model(X[rows]), labels[rows])
+                loss.backward()
+                optimiser.step()
+            with torch.no_grad():
+                p = torch.cat([self.probabilities(part) for part in X_check.split(ROWS_AT_ONCE)])
+            loss_check = -p[torch.arange(len(p)), labels_check].clamp_min(1e-9).log().mean().item()
+            if loss_check < best_loss:
+                best, best_loss = copy.deepcopy(self.model.state_dict()), loss_check
+        if best is not None:
+            self.model.load_state_dict(best)
+
+    def probabilities(self, X: Tensor) -> Tensor:
+        self.model.eval()
+        found = self.model(X)
+        deviation = found.variance.clamp_min(0.0).sqrt()
+        draws = found.mean + deviation * torch.randn(SAMPLES, *found.mean.shape)
+        return draws.softmax(-1).mean(0)

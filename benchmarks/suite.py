@@ -1,0 +1,272 @@
+"""Every method on every data set: same rows, one thread, each fit in a process of its own, results row by row.
+
+``results/suite.csv`` has a row for each data set, fold and method, written when it is done: a run that was stopped goes
+on where it was. Fits run in the peers' environment (``benchmarks/peers.txt``), two at a time.
+"""
+
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import ranks
+from default import SETS as SEEN
+from default import scores, splits
+from large import covtype, ijcnn1
+from peers import METHODS
+from probabilities import without_tiny_classes
+
+from kernelwright import datasets
+from kernelwright.files import write_whole
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+PEERS_PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
+COLUMNS = (
+    *("data", "seen", "fold", "training rows", "test rows", "features", "classes", "method"),
+    *ranks.MEASURES,
+    *("seconds to fit", "version", "note"),
+)
+BINS = 15
+MOST_GIB = 8.0  # two fits at a time must fit into an ordinary machine
+# CPU seconds to fit and predict: long enough for a verdict, short enough for the suite to end within the hour.
+SECONDS, SECONDS_FOR_MANY_ROWS = 60.0, 300.0
+MOST_FOLDED = 5000  # rows; larger sets are split once
+TEST_ROWS = 20_000  # of covtype
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "NUMEXPR")}
+NOT_FINISHED = "not finished"  # how notes about too much time or memory begin
+
+Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X_train, y_train, X_test, y_test
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set, how it is split, and how long a method may take for it."""
+
+    name: str
+    split: Callable[[int], Split]
+    folds: int
+    seconds: float  # of CPU time, to fit and predict
+
+    @property
+    def seen(self) -> bool:
+        """Whether the defaults were settled with this set in view."""
+        return self.name in SEEN
+
+
+@dataclass(frozen=True)
+class Task:
+    """One fit."""
+
+    data: Data
+    fold: int
+    method: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.data.name, str(self.fold), self.method
+
+
+# Tasks in order. Where one needs too much time or memory, the rest would too, and is not tried.
+Chain = list[Task]
+
+
+def folded(name: str) -> Data:
+    """Three stratified folds, two thirds to train; of more than 5000 rows only the first of the three."""
+
+    def split(fold: int) -> Split:
+        X, y = without_tiny_classes(*datasets.load(name))
+        train, test = list(splits(X, y, len(y)))[fold]
+        return X[train], y[train], X[test], y[test]
+
+    return Data(name, split, 3 if datasets.SOURCES[name].n_rows <= MOST_FOLDED else 1, SECONDS)
+
+
+def covtype_of(n: int, seconds: float, test_rows: int = TEST_ROWS) -> Data:
+    def split(fold: int) -> Split:
+        X, y, X_test, y_test = covtype(n)
+        return X, y, X_test[:test_rows], y_test[:test_rows]
+
+    return Data(f"covtype, {n:,} rows", split, 1, seconds)
+
+
+SMALL = (
+    *("fertility", "wine", "sonar", "heart", "ecoli", "wdbc", "australian"),
+    *("banknote", "yeast", "digits", "segment", "guide1", "robot"),
+)
+QUICK = ("fertility", "wine", "heart", "ecoli")
+
+
+def groups(quick: bool) -> list[list[Data]]:
+    """Data sets; in one group those that differ in the number of rows alone, fewest first."""
+    if quick:
+        return [[folded(name)] for name in QUICK]
+    return [
+        *([folded(name)] for name in SMALL),
+        [Data("ijcnn1", lambda fold: ijcnn1(49_990), 1, SECONDS_FOR_MANY_ROWS)],
+        [covtype_of(10_000, SECONDS), covtype_of(50_000, SECONDS_FOR_MANY_ROWS)],
+    ]
+
+
+def chains(quick: bool, methods: Iterable[str] | None = None, data: Iterable[str] | None = None) -> list[Chain]:
+    names = [name for name in METHODS if (METHODS[name].quick or not quick) and (not methods or name in methods)]
+    return [
+        [
+            Task(each, fold, method)
+            for each in group
+            if not data or each.name in data
+            for fold in range(1 if quick else each.folds)
+        ]
+        for group in groups(quick)
+        for method in names
+    ]
+
+
+def run(
+    todo: list[Chain],
+    path: Path,
+    measure: Callable[[Task], dict[str, object]],
+    *,
+    jobs: int = 2,
+    progress: Callable[[int, int, str], object] = lambda done, total, words: None,
+) -> None:
+    """Do what is not in the file yet, ``jobs`` chains at a time; each row is on the disk before the next is begun."""
+    known = {(row["data"], row["fold"], row["method"]): row["note"] for row in repaired(path)}
+    total, done, lock = sum(map(len, todo)), 0, threading.Lock()
+
+    def follow(chain: Chain) -> None:
+        nonlocal done
+        stopped = ""
+        for task in chain:
+            note = known.get(task.key)
+            if note is None:
+                row = skipped(task, stopped) if stopped else measure(task)
+                note = str(row["note"])
+                with lock:
+                    append(path, row)
+            with lock:
+                done += 1
+                progress(done, total, f"{task.method}, {task.data.name} ({task.fold}) {note}")
+            if note.startswith(NOT_FINISHED) and not stopped:
+                stopped = f"{NOT_FINISHED}: not tried, because of {task.data.name}, fold {task.fold}"
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for finished in [pool.submit(follow, chain) for chain in todo]:
+            finished.result()
+
+
+def repaired(path: Path) -> list[ranks.Row]:
+    """The rows of the file, after dropping a last line that was cut off."""
+    if path.exists() and not (text := path.read_text()).endswith("\n"):
+        write_whole(path, text[: text.rfind("\n") + 1].encode())
+    return ranks.read(path)
+
+
+def append(path: Path, row: dict[str, object]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    new = not path.exists() or not path.stat().st_size
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def forget(path: Path, methods: Iterable[str]) -> None:
+    """Remove the rows of these methods, so that they are measured again."""
+    kept = [row for row in repaired(path) if row["method"] not in set(methods)]
+    if path.exists():
+        path.unlink()
+    for row in kept:
+        append(path, dict(row))
+
+
+def skipped(task: Task, note: str) -> dict[str, object]:
+    return {**_what(task), "note": note}
+
+
+def _what(task: Task) -> dict[str, object]:
+    return {
+        "data": task.data.name,
+        "seen": "yes" if task.data.seen else "no",
+        "fold": task.fold,
+        "method": task.method,
+    }
+
+
+class InProcesses:
+    """Measures a task in a process of the peers' environment. Splits are made once, and are the same for all."""
+
+    def __init__(self, folder: Path, python: Path) -> None:
+        self.folder, self.python, self.lock = folder, python, threading.Lock()
+
+    def __call__(self, task: Task) -> dict[str, object]:
+        split = self.split_file(task.data, task.fold)
+        answer = self.folder / f"answer-{threading.get_ident()}.npz"
+        answer.unlink(missing_ok=True)
+        words = [self.python, HERE / "worker.py", task.method, split, answer, str(task.data.seconds), str(MOST_GIB)]
+        # The worker limits its own CPU time. The clock is for what waits instead of working; on a busy machine
+        # a second of CPU time takes several.
+        patience = 10.0 * task.data.seconds + 300.0
+        try:
+            done = subprocess.run(words, env=os.environ | ONE_THREAD, timeout=patience, capture_output=True, text=True)
+            status = done.returncode
+        except subprocess.TimeoutExpired:
+            status = None
+        with np.load(split) as file:
+            sizes = {"training rows": len(file["y_train"]), "test rows": len(file["y_test"])}
+            sizes |= {"features": file["X_train"].shape[1], "classes": len(np.unique(file["y_train"]))}
+            labels = file["y_test"]
+        if answer.exists():
+            with np.load(answer) as file:
+                found = {name: file[name] for name in file.files}
+            return {**_what(task), **sizes, **_measured(found, labels)}
+        if status is None or status in (-24, -9):  # SIGXCPU, or SIGKILL where a library ignores it
+            return {**_what(task), **sizes, "note": f"{NOT_FINISHED} in {task.data.seconds:g} s"}
+        last = (done.stderr.strip().splitlines() or [f"status {status}"])[-1]
+        if "bad_alloc" in last or "memory" in last.lower():
+            return {**_what(task), **sizes, "note": f"{NOT_FINISHED}: needs more than {MOST_GIB:g} GiB"}
+        return {**_what(task), **sizes, "note": f"failed: {last[:200]}"}
+
+    def split_file(self, data: Data, fold: int) -> Path:
+        path = self.folder / f"{data.name.replace(' ', '-')}-{fold}.npz"
+        with self.lock:
+            if not path.exists():
+                names = ("X_train", "y_train", "X_test", "y_test")
+                np.savez(path, **dict(zip(names, data.split(fold), strict=True)))
+        return path
+
+
+def _measured(found: dict[str, np.ndarray], labels: np.ndarray) -> dict[str, object]:
+    row: dict[str, object] = {"note": str(found["note"]), "version": str(found.get("version", ""))}
+    if row["note"]:
+        return row
+    accuracy, log_loss, calibration = scores(found["probabilities"], found["classes"], labels, bins=BINS)
+    return row | {
+        "accuracy %": accuracy,
+        "log loss": float(log_loss),
+        "calibration error": calibration,
+        "CPU seconds to fit": float(found["fit"]),
+        "CPU seconds to predict": float(found["predict"]),
+        "GiB more": float(found["gibibytes"]),
+        "seconds to fit": float(found["fit_clock"]),
+    }
+
+
+def measure_all(
+    todo: list[Chain], path: Path, *, python: Path, jobs: int, progress: Callable[[int, int, str], object]
+) -> None:
+    """Run in the peers' environment."""
+    if not python.exists():
+        sys.exit(f"There is no {python}: `make bench` sets up the peers' environment, or say --python PATH.")
+    with tempfile.TemporaryDirectory() as folder:
+        run(todo, path, InProcesses(Path(folder), python), jobs=jobs, progress=progress)

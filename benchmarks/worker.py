@@ -1,0 +1,116 @@
+"""One fit in a process of its own: ``python benchmarks/worker.py METHOD SPLIT.npz ANSWER.npz SECONDS GIB``.
+
+SPLIT has X_train, y_train and X_test; ANSWER gets probabilities, seconds and memory, or a note that says why not.
+What is measured is fitting and predicting: imports, compilation and (up to two seconds of) a first fit of a small
+made-up table come before. Beyond SECONDS of CPU time from there on the system ends the process, whoever holds the time
+(a loop in C, say).
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib.metadata
+import io
+import resource
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from peers import METHODS
+
+ROWS_AT_ONCE = 20_000  # predicting 90,000 rows at once would measure memory that nobody needs
+MEMORY_SIGNS = ("memory", "bad_alloc", "DefaultCPUAllocator")
+
+
+def cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def status_bytes(field: str) -> int:
+    with open("/proc/self/status") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def limit(seconds: float, gibibytes: float) -> None:
+    """From here on: CPU time of all threads together, and memory beyond what is there already."""
+    end = int(cpu_seconds() + seconds + 1)
+    resource.setrlimit(resource.RLIMIT_CPU, (end, end + 5))
+    most = int(status_bytes("VmSize") + gibibytes * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def warm_up(name: str, seconds: float = 2.0) -> None:
+    """A fit of a made-up table, or the beginning of it, loads what is loaded late.
+
+    If it fails, the fit that counts will say so.
+    """
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 4)), np.arange(60) % 3
+
+    def enough(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGPROF, enough)
+    with contextlib.suppress(Exception):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        METHODS[name].make().fit(X + y[:, None], y).predict_proba(X)
+    signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+def answer(name: str, split: dict[str, np.ndarray], seconds: float, gibibytes: float) -> dict[str, object]:
+    try:
+        model = METHODS[name].make()
+        version = importlib.metadata.version(METHODS[name].package)
+    except Exception as error:  # whatever a package may raise when it is imported
+        return {"note": f"does not load: {one_line(error)}"}
+    warm_up(name)
+    # What the first fit has freed goes back to the system, or the fit that counts would seem to need less; the peak
+    # is counted from here.
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    before = status_bytes("VmRSS")
+    limit(seconds, gibibytes)
+    try:
+        started, started_clock = cpu_seconds(), time.perf_counter()
+        model.fit(split["X_train"], split["y_train"])
+        fitted, fitted_clock = cpu_seconds(), time.perf_counter()
+        parts = range(0, len(split["X_test"]), ROWS_AT_ONCE)
+        p = np.concatenate([model.predict_proba(split["X_test"][i : i + ROWS_AT_ONCE]) for i in parts])
+        predicted = cpu_seconds()
+    except Exception as error:
+        if isinstance(error, MemoryError) or any(sign in str(error) for sign in MEMORY_SIGNS):
+            return {"note": f"not finished: needs more than {gibibytes:g} GiB", "version": version}
+        return {"note": f"failed: {one_line(error)}", "version": version}
+    return {
+        "probabilities": p,
+        "classes": model.classes_,
+        "fit": fitted - started,
+        "fit_clock": fitted_clock - started_clock,
+        "predict": predicted - fitted,
+        "gibibytes": (status_bytes("VmHWM") - before) / 2**30,
+        "version": version,
+        "note": "",
+    }
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+
+
+def main() -> None:
+    name, split, path, seconds, gibibytes = sys.argv[1:]
+    warnings.simplefilter("ignore")
+    with np.load(split) as file:
+        data = dict(file)
+    with contextlib.redirect_stdout(io.StringIO()):  # some methods talk
+        found = answer(name, data, float(seconds), float(gibibytes))
+    np.savez(path, **found)
+
+
+if __name__ == "__main__":
+    main()
