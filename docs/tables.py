@@ -174,7 +174,8 @@ def suite_words() -> str:
         ahead = [m for m in mean if mean[m] < mean[OURS] - scores.critical_difference]
         told = [f"told apart as {w}: {', '.join(each)}" for w, each in (("worse", behind), ("better", ahead)) if each]
         lines.append(f"- **{measure}**: {words}; {'; '.join(told) or 'no method is told apart from it'}.\n")
-    return "".join(lines)
+    far = f"Ranked here: {len(scores.methods)} of {len(peers.METHODS)} methods on {len(scores.data)} data sets.\n\n"
+    return far + "".join(lines)
 
 
 def suite_unfinished() -> str:
