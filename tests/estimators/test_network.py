@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from kernelwright import CollapseWarning, EmbeddingNetworkClassifier, MemoryBudgetError
+from kernelwright.errors import NumericalError
 from kernelwright.kernels import Gaussian, Linear
 from kernelwright.linalg import threads_for
 
@@ -373,3 +374,9 @@ def test_a_kernel_on_too_many_rows_is_refused(moons, monkeypatch):
     with pytest.raises(MemoryBudgetError):
         small(kernel=Gaussian()).fit(*moons)
     small().fit(*moons)
+
+
+def test_inputs_that_overflow_in_the_network_are_refused_in_words():
+    X = np.random.default_rng(0).normal(size=(20, 2)) * 1e200
+    with pytest.raises(NumericalError, match="so large that its kernel values or features overflow"):
+        EmbeddingNetworkClassifier(hidden=(4,), scale=None, random_state=0).fit(X, np.arange(20) % 2)

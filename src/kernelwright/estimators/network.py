@@ -27,7 +27,7 @@ from kernelwright.errors import CollapseWarning
 from kernelwright.estimators.base import MERGE_UP_TO, ProbabilityClassifier, refuse_if_too_large, with_lines
 from kernelwright.estimators.bounds import UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.kernels import Kernel
-from kernelwright.linalg import threads_for
+from kernelwright.linalg import finite, threads_for
 from kernelwright.network import ACTIVATIONS, Bound, EmbeddingNetwork, KernelHead, LinearHead, known_bound, mlp
 from kernelwright.risk import complexity_multiplier
 from kernelwright.scaling import fit_scaler
@@ -326,7 +326,7 @@ class EmbeddingNetworkClassifier(
             refuse_if_too_large(len(data))
             head = KernelHead(copy.deepcopy(kernel), ridge, intercept=self.intercept)
         network = EmbeddingNetwork(module.float(), head, self._device())
-        some = network.features(data.points[:JUDGED_ROWS])
+        some = finite(network.features(data.points[:JUDGED_ROWS]))
         if isinstance(head, KernelHead) and not warm:
             head.kernel.prepare(some, data.weights[:JUDGED_ROWS])
         elif self.ridge == "auto" and not warm:
