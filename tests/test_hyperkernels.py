@@ -201,3 +201,9 @@ def test_a_sum_is_that_of_its_parts():
     parts = [Gaussian(sigma=1.0), Gaussian(sigma=2.0), Wishart(delta=1.0, nu=4, D=np.eye(2))]
     pairs = (X, X[::-1].copy())
     np.testing.assert_allclose(Sum(parts)(pairs, pairs), sum(part(pairs, pairs) for part in parts), rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [Gaussian, Wishart, Sum], ids=lambda make: make.__name__)
+def test_points_too_large_for_a_variance_are_refused_in_words(make):
+    with pytest.raises(ValueError, match="variance overflows"):
+        make().prepare(torch.tensor([[0.0], [1e200]], dtype=torch.float64))

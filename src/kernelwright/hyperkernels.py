@@ -8,6 +8,7 @@ run from 1e-190 to 1e130 and change nothing but the scale of the ridge.
 from __future__ import annotations
 
 import copy
+import math
 import operator
 from functools import reduce
 from typing import Any, NamedTuple
@@ -104,6 +105,8 @@ class HyperKernel(Parametrised):
             x = self.scaled(X)
             centred = x - (w @ x) / w.sum()
             variance = float((w @ centred.square()).sum() / w.sum())
+        if not math.isfinite(variance):
+            raise ValueError("The points are so large that their variance overflows. Divide them by a constant first.")
         self.use_variance(variance if variance > 0 else 1.0)
 
     def use_variance(self, variance: float) -> None:

@@ -278,8 +278,8 @@ def finite(values: Tensor) -> Tensor:
         return values
     row = int((~torch.isfinite(values)).any(1).nonzero()[0])
     raise NumericalError(
-        f"Row {row} of a block of new rows has no finite answer: it is so large that kernel values or features "
-        "overflow. Standardise the inputs, or use a kernel with bounds."
+        f"Row {row} (of {len(values)}) is so large that its kernel values or features overflow. Standardise the "
+        "inputs, or use a kernel with bounds."
     )
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from kernelwright import CollapseWarning, EmbeddingNetworkClassifier, MemoryBudgetError
+from kernelwright.errors import NumericalError
 from kernelwright.kernels import Gaussian, Linear
 from kernelwright.linalg import threads_for
 
@@ -388,3 +389,9 @@ def test_fits_in_several_threads_do_not_draw_each_others_random_numbers():
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(outputs, range(8)):
             np.testing.assert_array_equal(found, outputs(0))
+
+
+def test_inputs_that_overflow_in_the_network_are_refused_in_words():
+    X = np.random.default_rng(0).normal(size=(20, 2)) * 1e200
+    with pytest.raises(NumericalError, match="so large that its kernel values or features overflow"):
+        EmbeddingNetworkClassifier(hidden=(4,), scale=None, random_state=0).fit(X, np.arange(20) % 2)

@@ -28,7 +28,6 @@ from kernelwright.linalg import threads_for
 
 __all__ = ["KreinSVC"]
 
-LARGEST = 1e150  # squares of kernel values must not overflow
 MOST_STEPS = 10_000_000  # of the solver, which on some matrices would go on for ever; it warns when it stops here
 COST_FACTORS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
@@ -211,17 +210,19 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
 
     def _solve(self, kernel: Kernel, points: Tensor, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Keep what prediction needs, and return the support vectors."""
-        K = kernel.matrix(points)
-        largest = float(K.abs().max())
-        if largest > LARGEST:
+        corrected = correct(kernel.matrix(points), self.correction)
+        try:
+            self.C_ = _best_cost(corrected.matrix, labels, weights) if self.C == "auto" else float(self.C)
+            machine = SVC(C=self.C_, kernel="precomputed", tol=self.tol, random_state=0, max_iter=MOST_STEPS)
+            machine.fit(corrected.matrix.numpy(), labels, sample_weight=weights)
+        except ValueError as error:
+            if "not finite" not in str(error):
+                raise
             raise NumericalError(
-                f"Kernel values of up to {largest:.1e} are more than a support vector machine can work with. Likely "
-                "causes: (a) inputs of a kernel without bounds that are not standardised; (b) an outlier."
-            )
-        corrected = correct(K, self.correction)
-        self.C_ = _best_cost(corrected.matrix, labels, weights) if self.C == "auto" else float(self.C)
-        machine = SVC(C=self.C_, kernel="precomputed", tol=self.tol, random_state=0, max_iter=MOST_STEPS)
-        machine.fit(corrected.matrix.numpy(), labels, sample_weight=weights)
+                "The support vector machine found no finite solution: kernel values go up to "
+                f"{float(corrected.matrix.abs().max()):.1e}. Likely causes: (a) inputs of a kernel without bounds that "
+                "are not standardised; (b) an outlier; (c) a very large C."
+            ) from error
         alpha = pair_coefficients(machine, labels)
         folded = corrected.transform(torch.from_numpy(alpha)).numpy()
         used = np.flatnonzero(folded.any(0))

@@ -29,7 +29,7 @@ from kernelwright.errors import CollapseWarning
 from kernelwright.estimators.base import MERGE_UP_TO, ProbabilityClassifier, by_chunks, refuse_if_too_large, with_lines
 from kernelwright.estimators.bounds import UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.kernels import Kernel
-from kernelwright.linalg import threads_for
+from kernelwright.linalg import finite, threads_for
 from kernelwright.network import (
     ACTIVATIONS,
     Bound,
@@ -397,7 +397,7 @@ class EmbeddingNetworkClassifier(
             refuse_if_too_large(len(data))
             head = KernelHead(copy.deepcopy(kernel), ridge, intercept=self.intercept)
         network = EmbeddingNetwork(module.float(), head, self._device())
-        some = network.features(data.points[:JUDGED_ROWS])
+        some = finite(network.features(data.points[:JUDGED_ROWS]))
         if isinstance(head, KernelHead) and not warm:
             head.kernel.prepare(some, data.weights[:JUDGED_ROWS])
         elif self.ridge == "auto" and not warm:
