@@ -107,7 +107,7 @@ X = np.random.default_rng(0).normal(size=(60, 3)); y = (X[:, 0] > 0).astype(int)
 model = kw.EmbeddingClassifier(random_state=0).fit(X, y)
 assert model.score(X, y) > 0.9
 try:
-    kw.PredictionSets(conformity="raps", method="split").fit(X, y)
+    kw.PredictionSets(kw.EmbeddingClassifier(), conformity="raps", method="split").fit(X, y)
 except ImportError as error:
     assert "kernelwright[conformal]" in str(error), error
 else:

@@ -86,6 +86,7 @@ def print_table(
 def progress() -> Progress:
     """A bar with the time left, on standard error where that is a terminal; nothing elsewhere."""
     shown = console(stderr=True)
+    shown.quiet = not shown.is_terminal  # up to version 14, rich ends even a bar that is not shown with an empty line
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
