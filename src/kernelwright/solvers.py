@@ -99,7 +99,7 @@ def estimated_bytes(solver: str, n_rows: int, size: int = 0) -> float:
     --------
     >>> from kernelwright.solvers import estimated_bytes
     >>> f"{estimated_bytes('exact', 8000) / 2**30:.1f} GiB"
-    '2.1 GiB'
+    '2.0 GiB'
     """
     learning = 5 * 8.0 * min(n_rows, LEARNED_FROM) ** 2  # hyperparameters, from a sample of the rows
     if solver == "exact":  # the matrix, its factor, and two temporary copies
