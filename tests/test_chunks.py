@@ -45,13 +45,16 @@ def test_rows_do_not_depend_on_their_chunks(rows, lengths, monkeypatch):
     assert varied
     assert len(found) == len(sliced) == kept.sum()
     for each in (found, sliced):
-        block = each.sample(np.random.default_rng(1))
+        block = each.take(each.some_rows(np.random.default_rng(1)))
         expected = np.sort(np.random.default_rng(1).choice(kept.sum(), 20, replace=False, shuffle=False))
         np.testing.assert_array_equal(block.X, X[kept][expected])
         np.testing.assert_array_equal(classes[block.labels], y[kept][expected])
         np.testing.assert_array_equal(block.weights, weights[kept][expected])
         total = each.map_reduce(lambda block, power: (block.weights[:, None] * block.X**power).sum(0), 2)
         np.testing.assert_allclose(total, weights @ X**2)
+        again, total = each.take_and_reduce(expected, lambda block: block.X.sum(0))
+        np.testing.assert_array_equal(again.X, block.X)
+        np.testing.assert_allclose(total, X[kept].sum(0))
 
 
 def test_classes_of_weight_zero_are_not_there(rows):

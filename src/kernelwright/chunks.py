@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
@@ -57,10 +57,14 @@ class Chunks:
         """Some of the rows, by their numbers in rising order."""
         raise NotImplementedError
 
-    def sample(self, random: np.random.Generator) -> Block:
-        """Some rows at random. Which ones depends on their number, not on how they are cut into chunks."""
+    def take_and_reduce(self, rows: np.ndarray, function: Callable[..., Any], *arguments: Any) -> tuple[Block, Any]:
+        """Both, reading every chunk once."""
+        return self.take(rows), self.map_reduce(function, *arguments)
+
+    def some_rows(self, random: np.random.Generator) -> np.ndarray:
+        """Numbers of random rows. Which ones depends on how many there are, not on how they are cut into chunks."""
         n, size = len(self), self.n_gathered
-        return self.take(np.arange(n) if n <= size else np.sort(random.choice(n, size, replace=False, shuffle=False)))
+        return np.arange(n) if n <= size else np.sort(random.choice(n, size, replace=False, shuffle=False))
 
 
 class SlicedRows(Chunks):
@@ -156,6 +160,18 @@ class DaskRows(Chunks):
 
     def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """By a tree: no worker ever holds more than a few chunks or sums."""
+        return _computed([self._tree(function, *arguments)], self.row_bytes)[0]
+
+    def take(self, rows: np.ndarray) -> Block:  # noqa: D102
+        return _joined(_computed(self._parts(rows), self.row_bytes))
+
+    def take_and_reduce(  # noqa: D102
+        self, rows: np.ndarray, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Block, Any]:
+        *parts, total = _computed([*self._parts(rows), self._tree(function, *arguments)], self.row_bytes)
+        return _joined(parts), total
+
+    def _tree(self, function: Callable[..., Any], *arguments: Any) -> Any:
         from dask import delayed
 
         shipped = [delayed(argument, traverse=False) for argument in arguments]
@@ -166,19 +182,22 @@ class DaskRows(Chunks):
         ]
         while len(level) > 1:
             level = [delayed(_sum)(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
-        return _computed(level, self.row_bytes)[0]
+        return level[0]
 
-    def take(self, rows: np.ndarray) -> Block:  # noqa: D102
+    def _parts(self, rows: np.ndarray) -> list[Any]:
         from dask import delayed
 
         ends = np.cumsum(self.lengths)
         wanted = np.split(rows, np.searchsorted(rows, ends[:-1]))
-        parts = [
+        return [
             delayed(_some)(block, own - (end - length))
             for block, own, end, length in zip(self._blocks, wanted, ends, self.lengths, strict=True)
             if len(own)
         ]
-        return Block(*map(np.concatenate, zip(*_computed(parts, self.row_bytes), strict=True)))
+
+
+def _joined(blocks: Iterable[Block]) -> Block:
+    return Block(*map(np.concatenate, zip(*blocks, strict=True)))
 
 
 def lazily(method: Callable[..., np.ndarray], X: Any, *arguments: Any, **options: Any) -> Any:

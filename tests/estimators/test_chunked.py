@@ -71,6 +71,20 @@ def test_rows_are_summed_up_as_the_formula_says(data, few_gathered):
     np.testing.assert_allclose(model.coefficients_, W, atol=1e-10)
 
 
+@pytest.mark.parametrize(("name", "passes"), [("as given", 1), ("learned", 2), ("landmarks", 2)])
+def test_rows_are_read_once_where_nothing_is_learned_from_them(data, few_gathered, name, passes):
+    X, y = data
+    read = []
+
+    def seen(block):
+        read.append(len(block))
+        return block
+
+    array = da.from_array(X, chunks=(500, 3)).map_blocks(seen, meta=np.empty((0, 3)))
+    clone(MODELS[name]).fit(array, y)
+    assert sum(read) == passes * len(X)
+
+
 def test_what_a_sample_says_of_all_rows_is_n_lambda(data, few_gathered, monkeypatch):
     X, y = data
     how = {"learn": "rademacher", "max_iter": 10}

@@ -16,6 +16,7 @@ from torch import Tensor
 from kernelwright.arrays import generator, one_hot
 from kernelwright.chunks import Block, Chunks, DaskRows, example_row
 from kernelwright.embedding import smoothed_prior
+from kernelwright.features import Nystroem
 from kernelwright.kernels import FeatureKernel
 from kernelwright.primal import Moments
 from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit
@@ -98,6 +99,8 @@ class BatchFitting:
         kernel_share: float | None
         holdout_share: float | None
         batch_size: int | None
+        scale: str | None
+        n_features_in_: int
         random_state: Any
         features_: Any
         scaler_: Any
@@ -229,6 +232,11 @@ class BatchFitting:
         """Whether nothing is asked for that needs single rows afterwards."""
         return self._explicit and self.kernel_share is None and self.holdout_share is None
 
+    def _known_beforehand(self, kernel: Any) -> bool:
+        """Whether the features take nothing from the rows: neither learned numbers nor landmarks nor a scale."""
+        from_rows = isinstance(kernel.features, Nystroem) or getattr(kernel.features, "median", False)
+        return self.learn is None and self.scale in (None, "auto") and not from_rows
+
     def _check_chunks(self, X: Any, y: Any, sample_weight: Any) -> DaskRows:
         """A Dask collection, its classes known, ready to be read."""
         if not self._sums_suffice():
@@ -242,15 +250,22 @@ class BatchFitting:
         return chunks
 
     def _fit_chunks(self, kernel: Any, chunks: Chunks) -> Self:
-        """Learn the hyperparameters from a random sample, then sum up all rows, chunk by chunk."""
+        """Learn the hyperparameters from a random sample and sum up all rows, in one pass where nothing is learned."""
         random = generator(self.random_state)
         seed = int(torch.randint(2**31 - 1, (), generator=random))
+        some, n_classes, sums = chunks.some_rows(np.random.default_rng(seed)), len(self.classes_), None
         self.scaler_ = None
-        data, place = self._gather(kernel, Rows.of(chunks.sample(np.random.default_rng(seed))))
+        if self._known_beforehand(kernel):
+            kernel.prepare(torch.empty(0, self.n_features_in_, dtype=torch.float64))
+            sample, sums = chunks.take_and_reduce(some, sum_rows, kernel, None, n_classes)
+        else:
+            sample = chunks.take(some)
+        data, place = self._gather(kernel, Rows.of(sample))
         self._rows = (np.ones(len(place), dtype=bool), place, data.weights.numpy(), data.strata.numpy())
         self._learn(kernel, data, len(chunks), random)
         self.features_ = self.kernel_.features
-        sums = chunks.map_reduce(sum_rows, self.kernel_, self.scaler_, len(self.classes_))
+        if sums is None:
+            sums = chunks.map_reduce(sum_rows, self.kernel_, self.scaler_, n_classes)
         if self.learn not in (None, "median") and self.batch_size is None:
             self.ridge_ *= data.total_weight / sums.moments.total  # what a sample says of all rows is n lambda
         with torch.no_grad():

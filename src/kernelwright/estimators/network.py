@@ -300,7 +300,9 @@ class EmbeddingNetworkClassifier(
         if chunks is None:
             X, labels, weights = self._check_training_data(X, y, sample_weight)
         else:
-            X, labels, weights = self._merged(chunks.sample(np.random.default_rng(seed_of(self.random_state))))
+            X, labels, weights = self._merged(
+                chunks.take(chunks.some_rows(np.random.default_rng(seed_of(self.random_state))))
+            )
         self.scaler_ = self._fit_scaler(X, weights)
         data = TrainingSet.of(self._inputs(X), one_hot(labels, len(self.classes_)), weights=torch.from_numpy(weights))
         checkpoint, seed = None, seed_of(self.random_state)
