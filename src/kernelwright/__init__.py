@@ -1,27 +1,35 @@
-"""Kernels made from data: embeddings that learn their own kernel, and kernel functions learned from pairs."""
+"""Kernels made from data: embeddings that learn their own kernel, and kernel functions learned from pairs.
 
-from kernelwright import baselines, datasets, features, hyperkernels, kernels, objectives
-from kernelwright.baselines import AlignmentKernel
-from kernelwright.errors import (
-    CollapseWarning,
-    MemoryBudgetError,
-    ModelFileError,
-    NumericalError,
-    NumericalRepairWarning,
-    PrecisionWarning,
-    WorkerLostError,
-)
-from kernelwright.estimators import (
-    ConditionalMeanEmbedding,
-    EmbeddingClassifier,
-    EmbeddingNetworkClassifier,
-    HyperKernelRidge,
-    HyperKernelSVR,
-    KreinSVC,
-    LearnedKernelClassifier,
-    PredictionSets,
-)
-from kernelwright.persistence import load, save
+Names are loaded when they are first used: importing torch takes seconds, and not all who import this need it at once.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernelwright import baselines, datasets, features, hyperkernels, kernels, objectives
+    from kernelwright.baselines import AlignmentKernel
+    from kernelwright.errors import (
+        CollapseWarning,
+        MemoryBudgetError,
+        ModelFileError,
+        NumericalError,
+        NumericalRepairWarning,
+        PrecisionWarning,
+        WorkerLostError,
+    )
+    from kernelwright.estimators import (
+        ConditionalMeanEmbedding,
+        EmbeddingClassifier,
+        EmbeddingNetworkClassifier,
+        HyperKernelRidge,
+        HyperKernelSVR,
+        KreinSVC,
+        LearnedKernelClassifier,
+        PredictionSets,
+    )
+    from kernelwright.persistence import load, save
 
 __version__ = "0.1.0"
 
@@ -51,3 +59,25 @@ __all__ = [
     "objectives",
     "save",
 ]
+
+_ROOMS = ("estimators", "errors", "persistence", "baselines")  # where names without a room of their own live
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__ or (name.islower() and name not in ("load", "save")):
+        return _room(name)
+    rooms = (import_module(f"{__name__}.{room}") for room in _ROOMS)
+    found = next(getattr(room, name) for room in rooms if name in getattr(room, "__all__", dir(room)))
+    globals()[name] = found  # the next time it is simply there
+    return found
+
+
+def _room(name: str) -> Any:
+    path = f"{__name__}.{name}"
+    if name.startswith("_") or find_spec(path) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(path)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
