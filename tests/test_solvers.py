@@ -199,3 +199,9 @@ def test_every_solver_refuses_in_advance_what_would_not_fit(solver, monkeypatch)
     with pytest.raises(MemoryBudgetError, match=r"needs about .* GiB, and 0.0 GiB are free. Use"):
         model.fit(X, X[:, 0] > 0)
     assert not hasattr(model, "kernel_")
+
+
+def test_too_many_features_are_refused_before_they_are_summed():
+    data = TrainingSet.of(torch.zeros(4, 2, dtype=torch.float64), torch.eye(2, dtype=torch.float64)[[0, 1, 0, 1]])
+    with pytest.raises(MemoryBudgetError, match=r"An embedding of 2000000 features needs about .* Use fewer of them"):
+        sum_up(RandomFourier(2_000_000), data)

@@ -21,7 +21,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from kernelwright.arrays import free_memory
+from kernelwright.arrays import check_memory, free_memory
 from kernelwright.embedding import DualEmbedding, TrainingSet, embed, embed_in_single
 from kernelwright.errors import NumericalError, PrecisionWarning
 from kernelwright.herding import herd
@@ -48,6 +48,7 @@ __all__ = [
     "explicit",
     "herding",
     "nystroem",
+    "refuse_too_many_features",
     "sum_up",
     "usual_landmarks",
 ]
@@ -269,8 +270,15 @@ def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[
 # Explicit features ---------------------------------------------------------------------------------------------
 
 
+def refuse_too_many_features(features: FeatureMap) -> None:
+    """Raise :class:`MemoryBudgetError` where the sums, their factor and a copy would not fit."""
+    p = features.n_features
+    check_memory(4 * 8.0 * p**2, f"An embedding of {p} features", "Use fewer of them (n_features).")
+
+
 def sum_up(features: FeatureMap, data: TrainingSet) -> Moments:
     """The moments of all rows, made of some rows at a time."""
+    refuse_too_many_features(features)
     blocks = (data.subset(rows) for rows in torch.arange(len(data)).split(FEATURE_ROWS))
     with torch.no_grad():
         return reduce(operator.add, (Moments.of(features(b.points), b.targets, b.weights) for b in blocks))

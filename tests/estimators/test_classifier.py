@@ -543,3 +543,24 @@ def test_a_new_row_whose_kernel_values_overflow_is_refused_in_words(moons, kerne
     model = EmbeddingClassifier(kernel, learn=None).fit(X, y)
     with pytest.raises(kw.NumericalError, match=r"Row 1 .*overflow"):
         model.predict_proba([[0.0, 1.0], [1.7e308, -1.7e308]])
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian("median", ard=True)])
+def test_a_model_in_single_precision_predicts_in_it(kernel, monkeypatch):
+    X, y = load_wine(return_X_y=True)
+    double = EmbeddingClassifier(
+        kernel, learn="median" if kernel else "auto", ridge=0.01, scale="standard" if kernel else "auto", random_state=0
+    )
+    single = clone(double).set_params(precision="single").fit(X, y)
+    double.fit(X, y)
+    assert single.precision_ == "single"
+    seen = []
+    forward = type(single.kernel_).forward
+    monkeypatch.setattr(
+        type(single.kernel_), "forward", lambda self, X, Z=None: seen.append(X.dtype) or forward(self, X, Z)
+    )
+    answers = single.predict_proba(X)
+    assert set(seen) == {torch.float32}
+    assert answers.dtype == np.float64
+    np.testing.assert_allclose(answers, double.predict_proba(X), atol=1e-4)
+    np.testing.assert_allclose(single.embedding_weights(X[:5]), double.embedding_weights(X[:5]), atol=1e-3)

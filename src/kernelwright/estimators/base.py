@@ -208,12 +208,14 @@ class KernelEstimator(BaseEstimator):
         return found
 
     def _kernel_blocks(self, points: Tensor, n_rows: int | None = None) -> Iterator[Tensor]:
-        """Kernel values of new points with the training points, some rows at a time."""
-        training = torch.from_numpy(self.points_)
+        """Kernel values of new points with the training points, some rows at a time; single where it was asked for."""
+        training, kernel = torch.from_numpy(self.points_), self.kernel_
+        if getattr(self, "precision", "auto") == getattr(self, "precision_", None) == "single" and kernel.takes_vectors:
+            kernel, training, points = copy.deepcopy(kernel).float(), training.float(), points.float()
         for block in points.split(n_rows or max(1, BLOCK_ENTRIES // len(training))):
             with torch.no_grad():
-                K = self.kernel_.forward(block, training)
-            yield K if self.kernel_.bounded else finite(K)
+                K = kernel.forward(block, training)
+            yield K if kernel.bounded else finite(K)
 
 
 def refuse_if_too_large(n_rows: int, solver: str = "exact", size: int = 0) -> None:

@@ -19,7 +19,7 @@ from kernelwright.embedding import smoothed_prior
 from kernelwright.features import Nystroem
 from kernelwright.kernels import FeatureKernel
 from kernelwright.primal import Moments
-from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit
+from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit, refuse_too_many_features
 
 __all__ = ["BOUND_ROWS", "BatchFitting"]
 
@@ -65,6 +65,7 @@ class RowSums:
 def sum_rows(block: Block, kernel: FeatureKernel, scaler: Any, n_classes: int) -> RowSums:
     """The sums of a block, made of some rows at a time."""
     found: RowSums | None = None
+    refuse_too_many_features(kernel.features)
     with torch.no_grad():
         for start in range(0, len(block.X), FEATURE_ROWS):
             X, labels, weights = (column[start : start + FEATURE_ROWS] for column in block)

@@ -126,7 +126,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         Where the residual, checked in double, is too large for that, the embedding is solved again in double, with a
         :class:`~kernelwright.PrecisionWarning`. "auto" is double, and single with landmarks if there are more than 16
         million kernel values. With "single", learning by "rademacher" or "empirical-risk" has factors in single
-        precision too, with solutions refined to the residuals of double. All else is in double in any case.
+        precision too, with solutions refined to the residuals of double, and so have predictions their kernel values
+        (where the model was in the end solved in single). All else is in double in any case.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn: multiplies the weights of the rows.
     kernel_share : float or None, default=None

@@ -69,7 +69,8 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
         start = 0
         with torch.no_grad():
             for values in blocks:
-                yield values, finite(prior + values @ V), self._support(values) * reach[start : start + len(values)]
+                outputs = prior + values @ V.to(values.dtype)
+                yield values, finite(outputs), self._support(values) * reach[start : start + len(values)]
                 start += len(values)
 
     def _reach(self, X: Any, points: Tensor) -> Tensor:
@@ -129,7 +130,7 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
             training = torch.from_numpy(self.points_)
             data = TrainingSet.of(training, torch.from_numpy(self.coefficients_), weights=torch.from_numpy(weights))
             embedding = embed(self.kernel_.matrix(training), data, self.ridge_)
-            distinct = torch.cat([embedding.weights(K) for K in self._kernel_blocks(new)]).numpy()
+            distinct = torch.cat([embedding.weights(K.double()) for K in self._kernel_blocks(new)]).numpy()
         counts = np.bincount(place, minlength=len(weights))  # equal rows share their weight
         result = np.zeros((len(distinct), len(kept)))
         result[:, kept] = (distinct / counts)[:, place]
@@ -172,4 +173,5 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
 
     def _blocks_for_sets(self, X: Any, n_rows: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Kernel values or features, raw outputs and support of new rows, so many at a time."""
-        return self._blocks(self._check_new(X), n_rows=n_rows)
+        for values, outputs, support in self._blocks(self._check_new(X), n_rows=n_rows):
+            yield values.double(), outputs, support
