@@ -122,3 +122,8 @@ def test_entropy_near_the_data_is_made_of_raw_outputs():
     f = model.raw_outputs(X[100:])
     expected = -np.where(f > 0, f * np.log(np.maximum(f, 1e-300)), 0.0).sum(1)
     np.testing.assert_allclose(model.entropy(X[100:]), expected, atol=1e-12)
+
+
+def test_a_level_below_single_precision_is_no_division_by_zero():
+    support = KernelSupport(level=1e-300)
+    assert support(torch.zeros(2, 3, dtype=torch.float32)).tolist() == [0.0, 0.0]
