@@ -23,6 +23,7 @@ from kernelwright import (
 from kernelwright import hyperkernels as hyper
 from kernelwright.arrays import as_matrix, class_labels, merge_duplicates, one_hot, row_weights
 from kernelwright.embedding import TrainingSet
+from kernelwright.estimators import classifier as classifiers
 from kernelwright.features import Network, Nystroem, Polynomial, RandomFourier
 from kernelwright.kernels import (
     ConvexSum,
@@ -78,17 +79,7 @@ FEATURES: dict[str, Callable[[int], Any]] = {
     "network": lambda d: Network(_small_network(d)),
 }
 
-LEARN = [
-    "auto",
-    "rademacher",
-    "held-out",
-    "leave-one-out",
-    "folds",
-    "empirical-risk",
-    "cross-validation",
-    "median",
-    None,
-]
+LEARN = [*classifiers.LEARN, None]
 RIDGES: list[Any] = ["auto", "auto", 1e-2, 1e-6, 1e-10, 1e-14, 1e-300, 1e3]
 
 

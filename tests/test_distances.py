@@ -221,6 +221,8 @@ def test_weighted_sums_keep_their_digits_beside_a_far_point(far):
     W[0], W[:, 0] = 0.0, 0.0  # a kernel says nothing of so far a point
     expected = [sum(float((X[i, d] - X[j, d]) ** 2) for i in range(1, 6) for j in range(1, 6)) for d in range(3)]
     np.testing.assert_allclose(squared_weighted_sums(X, W), expected, rtol=1e-10)
+    thin = Outer(W[:, 1:2], W[:, 1:2])  # the same matrix
+    np.testing.assert_allclose(squared_outer_sums(X, thin, torch.ones_like(W)), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("size", [1e-310, 1e-200, 1.0, 1e200, 1e307])

@@ -9,7 +9,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -207,7 +207,7 @@ def lazily(method: Callable[..., np.ndarray], X: Any, *arguments: Any, **options
 
     X = _whole_rows(X)
     example = method(example_row(X), *arguments, **options)
-    shipped = delayed(method, traverse=False)  # with the model it belongs to
+    shipped = delayed(partial(_unless_empty, method, example[:0]), traverse=False)  # with the model it belongs to
     lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * X.npartitions
     answers = [
         da.from_delayed(shipped(block, *arguments, **options), (length, *example.shape[1:]), example.dtype)
@@ -216,11 +216,17 @@ def lazily(method: Callable[..., np.ndarray], X: Any, *arguments: Any, **options
     return da.concatenate(answers, allow_unknown_chunksizes=True)
 
 
+def _unless_empty(method: Callable[..., np.ndarray], nothing: np.ndarray, X: Any, *rest: Any, **options: Any) -> Any:
+    """Estimators refuse to be asked about no rows at all; a chunk of which a filter has left none is no fault."""
+    return method(X, *rest, **options) if len(X) else nothing
+
+
 def dask_mean(values: Callable[[Any, Any], np.ndarray], X: Any, y: Any, sample_weight: Any = None) -> float:
     """The weighted mean of ``values(X, y)`` over all rows: computed chunk by chunk."""
     from dask import delayed
 
-    rows, shipped = DaskRows(X, y, sample_weight), delayed(values, traverse=False)
+    rows = DaskRows(X, y, sample_weight)
+    shipped = delayed(partial(_unless_empty, values, np.empty(0)), traverse=False)
     parts = zip(rows.X, rows.y, rows.weights, strict=True)
     found = _computed([delayed(_weighted_sum)(shipped(X, y), w) for X, y, w in parts], rows.row_bytes)
     total, weight = np.sum(found, axis=0)

@@ -33,20 +33,17 @@ __all__ = [
 
 # Differences to form before the compiled loop beats torch by more than loading it costs.
 COMPILED_FROM = 4_000_000
-OUTER_ROWS = 128
+OUTER_ROWS = 128  # of a product of thin matrices that are made at once: they stay in the cache
 
-FARTHEST = {
-    torch.float64: 1e145,
-    torch.float32: 1e17,
-}  # farther points are taken to be there: squares must not overflow
+# Farther points are taken to be there: squares must not overflow.
+FARTHEST = {torch.float64: 1e145, torch.float32: 1e17}
 
 
 def squared_euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
     """``|x_i - z_j|^2``, never negative, exactly zero between a point and itself."""
     other = X if Z is None else Z
     _check_width(X, other)
-    # A centre keeps cancellation small for data far from the origin; the median is not drawn away by a far point.
-    centre = other.detach().median(0).values if len(other) else 0.0
+    centre = _centre(other)
     left = _with_norms(_within_reach(X - centre))
     right = left if Z is None else _with_norms(_within_reach(Z - centre))
     # |x|^2 - 2 x.z + |z|^2 as one product of [x, |x|^2, 1] and [-2z, 1, |z|^2]: no pass over the matrix for the norms.
@@ -67,6 +64,11 @@ def euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
     return torch.cdist(X, other, compute_mode="donot_use_mm_for_euclid_dist")
 
 
+def _centre(X: Tensor) -> Tensor | float:
+    """What is taken off first, so that little cancels far from the origin. A far point does not move the median."""
+    return X.detach().median(0).values if len(X) else 0.0
+
+
 def _within_reach(X: Tensor) -> Tensor:
     farthest = FARTHEST.get(X.dtype, 1e145)
     return X.clamp(-farthest, farthest)
@@ -78,15 +80,14 @@ def _with_norms(X: Tensor) -> Tensor:
 
 def squared_weighted_sums(X: Tensor, W: Tensor) -> Tensor:
     """``s_d = sum_ij W_ij (x_id - x_jd)^2`` for every feature d."""
-    X = _within_reach(X - X.median(0).values)  # as in the distances: a far point must not take the others' digits
+    X = _within_reach(X - _centre(X))
     products = thin_product(W, torch.cat([X, X.new_ones(len(X), 1)], 1))  # W X and the row sums in one pass
-    totals = products[:, -1] + W.sum(0)
-    return totals @ (X * X) - 2.0 * (X * products[:, :-1]).sum(0)
+    return _squared_sums(X, products, W.sum(0))
 
 
 def squared_outer_sums(X: Tensor, W: Outer, S: Tensor) -> Tensor:
     """``s_d = sum_ij W_ij S_ij (x_id - x_jd)^2`` for every feature d, by blocks of rows that stay in the cache."""
-    X = X - X.mean(0)
+    X = _within_reach(X - _centre(X))
     ones, right = torch.cat([X, X.new_ones(len(X), 1)], 1), W.right.T.contiguous()
     products, column_sums, block = torch.empty_like(ones), X.new_zeros(len(X)), X.new_empty(OUTER_ROWS, len(X))
     for start in range(0, len(X), OUTER_ROWS):
@@ -95,6 +96,11 @@ def squared_outer_sums(X: Tensor, W: Outer, S: Tensor) -> Tensor:
         N = torch.mm(some, right, out=block[: len(some)]).mul_(S[rows])
         products[rows] = thin_product(N, ones)
         column_sums += N.sum(0)
+    return _squared_sums(X, products, column_sums)
+
+
+def _squared_sums(X: Tensor, products: Tensor, column_sums: Tensor) -> Tensor:
+    """``sum_ij W_ij (x_id - x_jd)^2`` from ``W [X, 1]`` and the column sums of W."""
     totals = products[:, -1] + column_sums
     return totals @ (X * X) - 2.0 * (X * products[:, :-1]).sum(0)
 

@@ -152,6 +152,19 @@ def test_data_frames_keep_their_names_and_predictions_are_lazy(data, few_gathere
     assert model.score(inputs, labels) == pytest.approx(here.score(inputs.compute(), y[kept]))
 
 
+def test_partitions_that_a_filter_has_emptied(data, few_gathered):
+    X, y = data
+    table = dd.from_pandas(pd.DataFrame(X, columns=["u", "v", "w"]).assign(y=y, row=range(len(X))), npartitions=4)
+    table = table[(table.row < 500) | (table.row >= 1000)]
+    inputs, labels = table[["u", "v", "w"]], table["y"]
+    kept = np.r_[0:500, 1000:2000]
+    model = explicit().fit(inputs, labels)
+    frame = pd.DataFrame(X[kept], columns=["u", "v", "w"])
+    np.testing.assert_allclose(model.predict_proba(inputs).compute(), model.predict_proba(frame), atol=1e-12)
+    assert (model.predict(inputs).compute() == model.predict(frame)).all()
+    assert model.score(inputs, labels) == pytest.approx(model.score(frame, y[kept]))
+
+
 def test_a_kernel_model_predicts_lazily_too(data):
     X, y = data
     model = EmbeddingClassifier(random_state=0).fit(X[:200], y[:200])

@@ -27,7 +27,7 @@ from kernelwright.solvers import estimated_bytes
 from kernelwright.support import Support
 from kernelwright.training import Step
 
-__all__ = ["KernelEstimator", "ProbabilityClassifier", "refuse_if_too_large", "with_lines"]
+__all__ = ["KernelEstimator", "ProbabilityClassifier", "by_chunks", "refuse_if_too_large", "with_lines"]
 
 BLOCK_ENTRIES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
 
@@ -207,10 +207,13 @@ class KernelEstimator(BaseEstimator):
         warn_of_bounds(found)
         return found
 
+    def _predicts_in_single(self) -> bool:
+        return False
+
     def _kernel_blocks(self, points: Tensor, n_rows: int | None = None) -> Iterator[Tensor]:
         """Kernel values of new points with the training points, some rows at a time; single where it was asked for."""
         training, kernel = torch.from_numpy(self.points_), self.kernel_
-        if getattr(self, "precision", "auto") == getattr(self, "precision_", None) == "single" and kernel.takes_vectors:
+        if self._predicts_in_single() and kernel.takes_vectors:
             kernel, training, points = copy.deepcopy(kernel).float(), training.float(), points.float()
         for block in points.split(n_rows or max(1, BLOCK_ENTRIES // len(training))):
             with torch.no_grad():

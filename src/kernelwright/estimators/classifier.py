@@ -536,6 +536,10 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         parts = (part for part in self.kernel.modules() if isinstance(part, HasLengthScales))
         return self.kernel.definite and not any(part.median for part in parts)
 
+    def _predicts_in_single(self) -> bool:
+        """Where that was asked for, and the solution has passed its check. Many landmarks alone are no reason."""
+        return self.precision == "single" and self.precision_ == "single"
+
     def _bound_faults(self) -> tuple[str, ...]:
         """Why bounds from training rows are no guarantee, in sentences."""
         weighted = self.class_weight is not None or self._weighted
