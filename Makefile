@@ -78,7 +78,7 @@ clean: ## Remove .venv, build output and caches
 	@echo "Setting up .venv-oldest"
 	@$(PYTHON) -m venv .venv-oldest
 	@.venv-oldest/bin/python -m pip install --quiet --quiet --disable-pip-version-check -c constraints-oldest.txt \
-	    -e ".[parquet,conformal]" pytest pytest-xdist hypothesis pexpect polars
+	    -e ".[parquet,conformal,cluster]" pytest pytest-xdist hypothesis pexpect polars
 	@touch $@
 
 .venv/.bench: .venv/.ready
