@@ -13,12 +13,14 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 from kernelwright import linalg
 from kernelwright.errors import NumericalError, NumericalRepairWarning
 from kernelwright.linalg import (
+    Factor,
     factorise,
     factorise_in_single,
     low_rank_root,
     refined_solution,
     spectrum,
     symmetric_outer,
+    symmetric_product,
     thin_product,
     threads_for,
 )
@@ -46,6 +48,11 @@ def total(K: np.ndarray, noise) -> np.ndarray:
     return K + np.diag(np.broadcast_to(np.asarray(noise), len(K)))
 
 
+def factorised(factor: Factor) -> np.ndarray:
+    lower = np.tril(factor.lower)
+    return lower @ lower.T
+
+
 # Against numpy -----------------------------------------------------------------------------------------------
 
 
@@ -53,8 +60,7 @@ def total(K: np.ndarray, noise) -> np.ndarray:
 def test_factor(noise):
     K = positive_definite(6)
     factor = factorise(tensor(K), noise)
-    np.testing.assert_allclose(factor.lower @ factor.lower.T, total(K, noise), rtol=1e-12)
-    np.testing.assert_array_equal(np.triu(factor.lower, 1), 0.0)
+    np.testing.assert_allclose(factorised(factor), total(K, noise), rtol=1e-12)
     assert factor.jitter == 0.0
 
 
@@ -100,7 +106,7 @@ def test_the_matrix_and_the_right_side_are_left_as_they_were():
     factor.solve(B), factor.inverse_diagonal(), factor.log_determinant()
     assert torch.equal(K, before)
     assert torch.equal(B, torch.ones(6, 2, dtype=torch.float64))
-    np.testing.assert_allclose(factor.lower @ factor.lower.T, K.numpy() + 0.5 * np.eye(6))
+    np.testing.assert_allclose(factorised(factor), K.numpy() + 0.5 * np.eye(6))
     factor.into_inverse()
     assert torch.equal(K, before)
 
@@ -110,7 +116,7 @@ def test_views_that_are_not_contiguous_are_taken():
     some = torch.tensor([5, 1, 3])
     for view in (K[some][:, some], K[1::2, 1::2], K.T[:4, :4], torch.tensor(2.0, dtype=torch.float64).expand(1, 1)):
         factor = factorise(view)
-        np.testing.assert_allclose(factor.lower @ factor.lower.T, view, rtol=1e-12)
+        np.testing.assert_allclose(factorised(factor), view, rtol=1e-12)
 
 
 def test_spectrum():
@@ -188,7 +194,7 @@ def test_a_repair_is_told_with_its_size_and_kept():
     assert "30 x 30" in message
     assert f"{factor.jitter:.1e} was added to its diagonal" in message
     repaired = K + factor.jitter * torch.eye(30, dtype=torch.float64)
-    np.testing.assert_allclose(factor.lower @ factor.lower.T, repaired, atol=1e-13)
+    np.testing.assert_allclose(factorised(factor), repaired, atol=1e-13)
 
 
 def test_the_smallest_repair_that_helps_is_taken():
@@ -244,12 +250,26 @@ def test_a_factor_in_single_precision_gives_double_numbers_and_leaves_its_input_
     np.testing.assert_allclose(factor.inverse_diagonal(), np.diagonal(np.linalg.inv(A)), rtol=1e-5)
 
 
+def test_an_inverse_from_a_factor_in_single_precision():
+    K = tensor(positive_definite(7))
+    inverse = factorise_in_single(K, 0.5).into_inverse()
+    assert inverse.dtype == torch.float32
+    np.testing.assert_allclose(inverse, np.linalg.inv(K.numpy() + 0.5 * np.eye(7)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_columns", [0, 1, 3, 30])
+def test_a_symmetric_product_is_a_product(n_columns):
+    A = tensor(positive_definite(9))
+    B = torch.from_numpy(np.random.default_rng(1).normal(size=(9, n_columns)))
+    np.testing.assert_allclose(symmetric_product(A, B), A.numpy() @ B.numpy(), rtol=1e-12, atol=1e-14)
+
+
 def test_a_solution_by_a_factor_in_single_precision_is_refined():
     A = tensor(positive_definite(30)).float()
     B = torch.from_numpy(np.random.default_rng(1).normal(size=(30, 2)))
     factor = factorise_in_single(A, 0.0)
     exact = np.linalg.solve(A.double().numpy(), B.numpy())
-    found = refined_solution(factor, lambda V: A.double() @ V, B).numpy()
+    found = refined_solution(factor.solve, lambda V: A.double() @ V, B).numpy()
     np.testing.assert_allclose(found, exact, atol=1e-7)
     assert np.abs(found - exact).max() < 0.1 * np.abs(factor.solve(B).numpy() - exact).max()
 
@@ -260,7 +280,7 @@ def test_a_solution_that_single_precision_cannot_give_is_refused_with_its_residu
     B = torch.from_numpy(np.random.default_rng(1).normal(size=(40, 2)))
     factor = factorise_in_single(A.float(), 0.0)
     with pytest.raises(NumericalError, match=r"single precision leaves a relative residual of \d"):
-        refined_solution(factor, lambda V: A @ V, B)
+        refined_solution(factor.solve, lambda V: A @ V, B)
 
 
 def test_a_matrix_past_single_precision_is_refused():

@@ -12,6 +12,7 @@ from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import PrecisionWarning
 from kernelwright.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Tabular
+from kernelwright.linalg import Factor
 from kernelwright.objectives import NAMES, Hyperparameters, Objective, value_and_gradient
 from tests import reference as naive
 from tests.cases import N_FEATURES, Case, by_id, settable
@@ -489,11 +490,38 @@ def test_a_factor_in_single_precision_gives_the_numbers_of_double(name, kernel):
             np.testing.assert_allclose(single.gradients[parameter], gradient, rtol=1e-8, atol=1e-12)
 
 
-def test_what_single_precision_cannot_do_is_done_in_double_and_said():
+@pytest.mark.parametrize("loss", ["brier", "calibrated"])
+@pytest.mark.parametrize("kernel", [Gaussian(1.5, ard=True), Laplace(3.0)])
+def test_leave_one_out_in_single_precision_is_close_to_double(kernel, loss):
+    rng = np.random.default_rng(0)
+    data = TrainingSet.of(torch.from_numpy(rng.normal(size=(60, 3))), one_hot(np.arange(60) % 3, 3))
+    kernel.prepare(data.points)
+    hyper = Hyperparameters(kernel, 0.01)
+    double, single = (
+        Objective("leave-one-out", complexity_weight=0.1, loss=loss, precision=precision)(hyper, data)
+        for precision in ("double", "single")
+    )
+    assert single.value != double.value
+    assert single.value == pytest.approx(double.value, rel=1e-6)
+    for parameter, gradient in double.gradients.items():
+        np.testing.assert_allclose(single.gradients[parameter], gradient, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["rademacher", "leave-one-out"])
+def test_what_single_precision_cannot_do_is_done_in_double_and_said(name):
     X = torch.linspace(0, 1, 50, dtype=torch.float64)[:, None]
     data = TrainingSet.of(X, one_hot(np.arange(50) % 2, 2))
     hyper = Hyperparameters(Gaussian(2.0), 1e-9)
-    double = Objective("rademacher", complexity_weight=0.1)(hyper, data)
+    double = Objective(name, complexity_weight=0.1)(hyper, data)
     with pytest.warns(PrecisionWarning, match="Learning goes on in double precision"):
-        single = Objective("rademacher", complexity_weight=0.1, precision="single")(hyper, data)
+        single = Objective(name, complexity_weight=0.1, precision="single")(hyper, data)
     assert single.value == double.value
+
+
+def test_an_inverse_in_single_precision_that_is_wrong_is_refused(monkeypatch):
+    data = TrainingSet.of(torch.linspace(0, 1, 20, dtype=torch.float64)[:, None], one_hot(np.arange(20) % 2, 2))
+    right = Factor.into_inverse
+    monkeypatch.setattr(Factor, "into_inverse", lambda self: right(self) * (1.0005 if self.lower.itemsize == 4 else 1.0))
+    objective = Objective("leave-one-out", precision="single")
+    with pytest.warns(PrecisionWarning, match=r"entries that are wrong by 5e-04.*in double precision"):
+        objective(Hyperparameters(Gaussian(), 0.1), data)

@@ -165,7 +165,7 @@ def embed_in_single(K: Tensor, data: TrainingSet, ridge: float) -> DualEmbedding
         product = torch.cat([rows.double() @ V for rows in K.split(BLOCK_ROWS)])
         return product + noise[:, None] * V
 
-    return DualEmbedding(refined_solution(factor, apply, data.centred), noise, data, factor)
+    return DualEmbedding(refined_solution(factor.solve, apply, data.centred), noise, data, factor)
 
 
 def leave_one_out_divisor(inverse_diagonal: Tensor, weights: Tensor, noise: Tensor) -> Tensor:

@@ -38,7 +38,14 @@ from kernelwright.errors import NumericalError, PrecisionWarning
 from kernelwright.explicit import explicit_terms
 from kernelwright.kernels import FeatureKernel, Kernel
 from kernelwright.kernels.feature import FeatureMap
-from kernelwright.linalg import Outer, factorise, factorise_in_single, refined_solution, symmetric_outer
+from kernelwright.linalg import (
+    Outer,
+    factorise,
+    factorise_in_single,
+    refined_solution,
+    symmetric_outer,
+    symmetric_product,
+)
 from kernelwright.parameters import WEAK_PULL, Positive, plain_gradients
 from kernelwright.risk import EPSILON, brier_loss, clipped_log_loss, complexity_multiplier
 
@@ -49,6 +56,7 @@ NAMES = ("rademacher", "empirical-risk", "held-out", "leave-one-out", "folds")
 
 
 DOUBLE = 1e-12  # relative residuals that a factor in double precision leaves
+CHECKED_ENTRIES, INVERSE_ERROR = 4, 1e-4  # of an inverse in single precision, and how wrong they may be
 USUAL_NOISE = 0.1  # n lambda where learning starts
 
 
@@ -120,8 +128,9 @@ class Objective:
 
     ``complexity_weight`` is tau; ``shrinkage / n`` weighs the kernel's own penalty; ``folds`` is a number of
     folds, or a fold number for each row (of two folds, "held-out" trains on the first). ``precision`` is that of the
-    factor of "rademacher" and "empirical-risk": with "single", solutions are refined until their residuals are those of
-    double precision, and where that fails it is done in double, with a warning.
+    factor of all but "held-out" and "folds": with "single", solutions are refined until their residuals are those of
+    double precision ("leave-one-out" has an inverse besides, which is checked and not refined), and where that fails it
+    is done in double, with a warning.
     """
 
     name: str
@@ -230,21 +239,35 @@ class Objective:
         return float(penalty.detach()), {name: g for name, g in zip(parameters, grads, strict=True) if g is not None}
 
 
+Solve = Callable[[Tensor], Tensor]  # multiplies by A^-1
+
+
 def in_sample(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> Terms:
     """Eq. (12), with a factor in double precision, or in single where residuals in double can be made small."""
-    noise = data.noise(at.ridge)[:, None]
+    noise = data.noise(at.ridge)
     if at.precision == "single":
         try:
-            factor = factorise_in_single(K, noise[:, 0], memory)
-            refined = partial(refined_solution, factor, lambda V: K @ V + noise * V, residual_below=DOUBLE)
-            return _in_sample(refined, data, at)
+            return _in_sample(_refined(factorise_in_single(K, noise, memory).solve, K, noise), data, at)
         except NumericalError as error:
-            message = f"{error} Learning goes on in double precision where this happens."
-            warnings.warn(message, PrecisionWarning, stacklevel=2)
-    return _in_sample(factorise(K, noise[:, 0], memory).solve, data, at)
+            _warn_of_double(error)
+    return _in_sample(factorise(K, noise, memory).solve, data, at)
 
 
-def _in_sample(solve: Callable[[Tensor], Tensor], data: TrainingSet, at: Setting) -> Terms:
+def _refined(solve: Solve, K: Tensor, noise: Tensor) -> Solve:
+    """Solutions in single precision made such that their residuals are those of double."""
+
+    def apply(V: Tensor) -> Tensor:
+        return symmetric_product(K, V).add_(noise[:, None] * V)
+
+    return partial(refined_solution, solve, apply, residual_below=DOUBLE)
+
+
+def _warn_of_double(error: NumericalError) -> None:
+    message = f"{error} Learning goes on in double precision where this happens."
+    warnings.warn(message, PrecisionWarning, stacklevel=4)
+
+
+def _in_sample(solve: Solve, data: TrainingSet, at: Setting) -> Terms:
     """With G = dloss/dP, ``B = A^-1 noise (G + 2cV) - cV`` and ``dq/dA = B V^T``; ``solve`` is ``A^-1``."""
     noise = data.noise(at.ridge)[:, None]
     V = solve(data.centred)
@@ -261,19 +284,46 @@ def leave_one_out(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | No
 
     With G = dloss/dF and ``g_i = sum_k G_ik V_ik / b_i^2``:
     ``dq/dA = A^-1 (G / b) V^T - A^-1 diag(g / w) A^-1``.
+
+    In single precision the solutions are refined, the inverse is not: some entries of it are checked.
     """
     noise = data.noise(at.ridge)
-    factor = factorise(K, noise, memory)
-    inverse = factor.into_inverse()
-    V = inverse @ data.centred
+    if at.precision == "single":
+        try:
+            inverse = factorise_in_single(K, noise, memory).into_inverse()
+            solve = _refined(lambda B: (inverse @ B.float()).double(), K, noise)
+            _check_inverse(inverse, solve)
+            return _leave_one_out(inverse, solve, data, at)
+        except NumericalError as error:
+            _warn_of_double(error)
+    inverse = factorise(K, noise, memory).into_inverse()
+    return _leave_one_out(inverse, inverse.matmul, data, at)
+
+
+def _check_inverse(inverse: Tensor, solve: Solve) -> None:
+    """Refuse an inverse in single precision if entries of its diagonal are wrong."""
+    n = len(inverse)
+    some = torch.linspace(0, n - 1, min(n, CHECKED_ENTRIES)).long()
+    units = torch.zeros(n, len(some), dtype=torch.float64)
+    units[some, torch.arange(len(some))] = 1.0
+    right = solve(units)[some, torch.arange(len(some))]
+    error = float((inverse.diagonal()[some] / right - 1.0).abs().max())
+    if not error <= INVERSE_ERROR:
+        raise NumericalError(f"An inverse in single precision has entries that are wrong by {error:.0e}.")
+
+
+def _leave_one_out(inverse: Tensor, solve: Solve, data: TrainingSet, at: Setting) -> Terms:
+    """By ``A^-1``, which is overwritten, and a way to multiply by it."""
+    noise = data.noise(at.ridge)
+    V = solve(data.centred)
     w = data.weights.clamp(min=1.0)
-    b = leave_one_out_divisor(inverse.diagonal(), data.weights, noise)[:, None]
+    b = leave_one_out_divisor(inverse.diagonal().double(), data.weights, noise)[:, None]
     F = data.targets - V / b
     loss, G = at.loss_and_slope(F, data)
     g = (G * V).sum(1) / b[:, 0] ** 2
     complexity, c = at.complexity_and_slope(float((V * (data.centred - noise[:, None] * V)).sum()))
-    B = inverse @ (G / b + 2.0 * c * noise[:, None] * V) - c * V
-    d_K = _sandwich(inverse, g / w).addmm_(B, V.T)
+    B = solve(G / b + 2.0 * c * noise[:, None] * V) - c * V
+    d_K = _sandwich(inverse, g / w).double().addmm_(B, V.T)
     d_noise = d_K.diagonal() - c * (V * V).sum(1) - g * (w - 1.0) / (data.weights * noise**2)
     return Terms(loss, complexity, d_K, float(d_noise @ noise) / at.ridge, at.slope_in_sup(complexity))
 
@@ -283,6 +333,7 @@ def _sandwich(inverse: Tensor, g: Tensor) -> Tensor:
 
     The columns of the two signs of g are done apart (for the Brier loss there is but one). The inverse is overwritten.
     """
+    g = g.to(inverse.dtype)
     falling = g <= 0
     if bool(falling.all()):
         return symmetric_outer(inverse.mul_((-g).sqrt()))

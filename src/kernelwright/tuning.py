@@ -53,6 +53,10 @@ class Settings:
         """The ridge as given; 0.01 is a safer start than the 1 of [Hsu2018]_."""
         return 0.01 if isinstance(self.ridge, str) else float(self.ridge)
 
+    def learning_precision(self) -> str:
+        """Single where it is asked for: a kernel is learned once, so "auto" takes no risk."""
+        return "single" if self.precision == "single" else "double"
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -120,8 +124,9 @@ def _by_gradient(kernel: Kernel, data: TrainingSet, settings: Settings, generato
     tau = TAU[learn] if settings.complexity_weight == "auto" else settings.complexity_weight
     loss = settings.loss or ("brier" if learn in ("leave-one-out", "folds") else "log")
     n_folds = min(settings.n_folds, len(data)) if learn == "folds" else 2
-    precision = "single" if settings.precision == "single" else "double"
-    objective = Objective(learn, complexity_weight=tau, loss=loss, folds=n_folds, precision=precision)
+    objective = Objective(
+        learn, complexity_weight=tau, loss=loss, folds=n_folds, precision=settings.learning_precision()
+    )
     hyper = Hyperparameters(kernel, settings.start_ridge())
     result = train(objective, hyper, data, optimizer=_optimizer(settings, generator), callback=settings.callback)
     ridge = float(hyper.ridge.detach())
@@ -251,7 +256,8 @@ def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, gener
     history: list[Step] = []
 
     def stage(rows: TrainingSet, loss: str, steps: int) -> TrainingResult:
-        objective = Objective("leave-one-out", complexity_weight=tau, loss=loss, shrinkage=1.0)
+        precision = settings.learning_precision()
+        objective = Objective("leave-one-out", complexity_weight=tau, loss=loss, shrinkage=1.0, precision=precision)
         hyper.ridge = float(hyper.ridge.detach()) * n / rows.total_weight
         with threads_for(len(rows)):
             optimizer = LBFGS(settings.max_iter or steps, max(settings.tol, STAGE_TOL))

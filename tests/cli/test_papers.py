@@ -16,7 +16,7 @@ def test_version_and_help(capsys):
     for command in ("fit", "predict", "evaluate", "learn-kernel", "apply-kernel", "report", "reproduce", "bench"):
         assert command in out
         assert run([command, "--help"]) == 0
-    assert run([]) == 2
+    assert run([]) in (0, 2)  # of click before 8.2, and of newer ones
     out, err = capsys.readouterr()
     assert "Usage" in out + err
     assert "--show-completion" in out + err
