@@ -1,54 +1,102 @@
 """What fits are made of, each next to the least that it needs: ratios that are kept in ``history.csv``.
 
-Objectives against a bare Gram matrix and its Cholesky factor, the embedding head against linear + softmax, a learned
-kernel against a plain one, predictions against the matrix products that they contain.
+Objectives and whole fits against a bare Gram matrix and its Cholesky factor, their memory against the Gram matrix, the
+embedding head against linear + softmax, a learned kernel against a plain one, predictions against the matrix products
+that they contain.
 """
 
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 import floor
 import head
 import numpy as np
-import torch
 from threadpoolctl import threadpool_limits
 
 import hyper
 from kernelwright import EmbeddingClassifier
 from kernelwright.kernels import Gaussian, Laplace
 
-USUAL = {"n": 1000, "d": 16, "m": 5, "kernel": "Gaussian", "objective": "rademacher", "dtype": "float64"}
-# One thing at a time differs from the usual.
-VARIATIONS = {
-    "n": (250, 2000),
-    "d": (4, 64),
-    "m": (2, 20),
-    "kernel": ("Laplace",),
-    "objective": ("leave-one-out", "folds", "held-out"),
-    "dtype": ("float32",),
-}
+USUAL = {"n": 2000, "d": 16, "m": 5, "kernel": "Gaussian", "objective": "rademacher", "dtype": "float64"}
+SINGLE = {"dtype": "float32 factor"}
+# What differs from the usual.
+VARIATIONS = (
+    *({"n": n} for n in (500, 1000, 4000)),
+    *({"d": d} for d in (4, 64)),
+    *({"m": m} for m in (2, 20)),
+    {"kernel": "Laplace"},
+    *({"objective": name} for name in ("leave-one-out", "folds", "held-out")),
+    *(SINGLE | {"n": n} for n in (2000, 3000, 4000)),
+    SINGLE | {"objective": "leave-one-out"},
+)
+QUICK_ROWS = 1000  # more are left out
 LOSSES = {"rademacher": "log", "held-out": "log", "leave-one-out": "brier", "folds": "brier"}
+PRECISIONS = {"float64": "double", "float32 factor": "single"}
 NEW_ROWS, SUPPORT, CLASSES, FEATURES = 100_000, 2000, 5, 16
 
 
-def settings() -> list[dict[str, object]]:
-    return [USUAL, *(USUAL | {name: value} for name, values in VARIATIONS.items() for value in values)]
+def settings(quick: bool) -> list[dict[str, object]]:
+    usual = USUAL | {"n": QUICK_ROWS} if quick else USUAL
+    every = [usual, *(usual | changed for changed in VARIATIONS)]
+    return [case for case in every if not quick or int(str(case["n"])) <= QUICK_ROWS]
 
 
 def objectives(quick: bool) -> dict[str, float]:
-    """Times the Gram + Cholesky floor of the same size and precision."""
+    """Times the Gram + Cholesky floor of the same size, in float64."""
     ratios = {}
-    for case in settings():
-        data = floor.problem(case["n"], case["d"], case["m"], getattr(torch, case["dtype"]))
+    for case in settings(quick):
+        data = floor.problem(case["n"], case["d"], case["m"])
         scale = float(case["d"]) ** 0.5
         kernel = Gaussian(scale, ard=True) if case["kernel"] == "Gaussian" else Laplace(scale * 5.0, ard=True)
         name = case["objective"]
         tasks = {
             "floor": partial(floor.gram_and_cholesky, data),
-            "ours": floor.value_and_gradient(data, name, kernel.to(data.points), LOSSES[name]),
+            "ours": floor.value_and_gradient(data, name, kernel, LOSSES[name], PRECISIONS[case["dtype"]]),
         }
-        seconds = floor.side_by_side(tasks, 3 if quick else 15)
+        seconds = floor.side_by_side(tasks, 3 if quick else 11)
         ratios[f"objective: {', '.join(f'{k}={v}' for k, v in case.items())}"] = seconds["ours"] / seconds["floor"]
     return ratios
+
+
+def fits(quick: bool) -> dict[str, float]:
+    """A whole fit as it comes, times the Gram + Cholesky floor of all its rows."""
+    n = QUICK_ROWS if quick else 2000
+    data = floor.problem(n, FEATURES, CLASSES)
+    y = data.targets.argmax(1).numpy()
+    X = data.points.numpy() + 0.7 * np.eye(CLASSES, FEATURES)[y]
+    tasks = {
+        "floor": partial(floor.gram_and_cholesky, data),
+        "ours": lambda: EmbeddingClassifier(random_state=0).fit(X, y),
+    }
+    seconds = floor.side_by_side(tasks, 3)
+    return {f"fit: as it comes, n={n}": seconds["ours"] / seconds["floor"]}
+
+
+def memory(quick: bool) -> dict[str, float]:
+    """Peak memory of one value and gradient beyond what was there before, in Gram matrices of float64."""
+    words = {"rademacher": "double", "rademacher, float32 factor": "single", "leave-one-out": "double"}
+    ratios = {}
+    for name, precision in words.items():
+        objective = name.split(",")[0]
+        command = [sys.executable, __file__, objective, precision, str(1500 if quick else 4000)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        ratios[f"memory of an objective: {name}"] = float(done.stdout)
+    return ratios
+
+
+def gram_matrices_needed(objective: str, precision: str, n: int) -> float:
+    """To be asked in a process of its own."""
+    from worker import status_bytes
+
+    data = floor.problem(n, FEATURES, CLASSES)
+    small = floor.problem(200, FEATURES, CLASSES)
+    floor.value_and_gradient(small, objective, Gaussian(4.0, ard=True), LOSSES[objective], precision)()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+    before = status_bytes("VmRSS")
+    floor.value_and_gradient(data, objective, Gaussian(4.0, ard=True), LOSSES[objective], precision)()
+    return (status_bytes("VmHWM") - before) / (8.0 * n * n)
 
 
 def heads(quick: bool) -> dict[str, float]:
@@ -74,7 +122,8 @@ def predictions(quick: bool) -> dict[str, float]:
             (new[start : start + 2000] @ X.T) @ V
 
     models = {
-        "Gaussian": EmbeddingClassifier(Gaussian(4.0), learn=None, ridge=0.01, scale=None),
+        "Gaussian": EmbeddingClassifier(Gaussian(4.0), learn=None, ridge=0.01),
+        "Gaussian, single precision": EmbeddingClassifier(Gaussian(4.0), learn=None, ridge=0.01, precision="single"),
         "as it comes": EmbeddingClassifier(max_iter=2, random_state=0),
     }
     tasks = {"products": products}
@@ -86,5 +135,9 @@ def predictions(quick: bool) -> dict[str, float]:
 
 def rows(quick: bool) -> list[dict[str, object]]:
     with threadpool_limits(1):  # two libraries' threads on few cores disturb each other: see linalg.threads_for
-        parts = [part(quick) for part in (objectives, heads, learned_kernels, predictions)]
+        parts = [part(quick) for part in (objectives, fits, memory, heads, learned_kernels, predictions)]
     return [{"name": name, "ratio": float(ratio)} for part in parts for name, ratio in part.items()]
+
+
+if __name__ == "__main__":
+    print(gram_matrices_needed(sys.argv[1], sys.argv[2], int(sys.argv[3])))
