@@ -101,7 +101,7 @@ def gram_matrices_needed(objective: str, precision: str, n: int) -> float:
 
 def heads(quick: bool) -> dict[str, float]:
     """Times a linear + softmax head, or a training step with it."""
-    kept = ("head: embedding", "CNN step: embedding")
+    kept = ("head: embedding", "factor alone", "CNN step: embedding")
     return {row["task"]: row["times linear + softmax"] for row in head.rows(quick) if row["task"].endswith(kept)}
 
 

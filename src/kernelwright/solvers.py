@@ -53,7 +53,6 @@ __all__ = [
     "usual_landmarks",
 ]
 
-SMALL_THINGS = 2.0**26  # bytes of a fit of hardly any rows
 LEARNED_FROM = 2000  # rows at most whose matrices the default recipe holds
 EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
 FEATURE_ROWS = 4096  # rows whose features are held at once
@@ -86,7 +85,7 @@ class Solution:
 
 
 def estimated_bytes(solver: str, n_rows: int, size: int = 0) -> float:
-    """Memory that a fit takes at its peak, besides the rows themselves: measured, and checked by the campaign.
+    """Memory that the matrices of a fit take at its peak: measured, and checked by the campaign.
 
     Parameters
     ----------
@@ -100,21 +99,21 @@ def estimated_bytes(solver: str, n_rows: int, size: int = 0) -> float:
     --------
     >>> from kernelwright.solvers import estimated_bytes
     >>> f"{estimated_bytes('exact', 8000) / 2**30:.1f} GiB"
-    '2.0 GiB'
+    '1.9 GiB'
     """
     learning = 5 * 8.0 * min(n_rows, LEARNED_FROM) ** 2  # hyperparameters, from a sample of the rows
     if solver == "exact":  # the matrix, its factor, and two temporary copies
-        return SMALL_THINGS + max(learning, 4 * 8.0 * n_rows**2)
+        return max(learning, 4 * 8.0 * n_rows**2)
     if solver == "nystroem":
         kept = (4.0 if n_rows * size > DOUBLE_UP_TO else 8.0) * n_rows * size
         blocks = 4 * 8.0 * min(n_rows * size, BLOCK_ENTRIES)
-        return SMALL_THINGS + max(learning, (kept if kept < 0.5 * free_memory() else 0.0) + blocks + 6 * 8.0 * size**2)
+        return max(learning, (kept if kept < 0.5 * free_memory() else 0.0) + blocks + 6 * 8.0 * size**2)
     if solver == "fourier":
         held = min(n_rows, FEATURE_ROWS + LEFT_OUT_ROWS)
-        return SMALL_THINGS + max(learning, 8.0 * (6 * size**2 + 4 * held * size))
+        return max(learning, 8.0 * (6 * size**2 + 4 * held * size))
     candidates = min(n_rows, max(HERDING_CANDIDATES, size))
     left_out = 4 * 8.0 * min(n_rows, LEFT_OUT_ROWS) * size
-    return SMALL_THINGS + max(learning, 3 * 8.0 * candidates**2, 4 * 8.0 * size**2 + left_out)
+    return max(learning, 3 * 8.0 * candidates**2, 4 * 8.0 * size**2 + left_out)
 
 
 def choose_solver(n: int, n_landmarks: int | None) -> tuple[str, int]:

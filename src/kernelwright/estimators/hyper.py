@@ -190,6 +190,9 @@ class HyperKernelRidge(PairRegression):
     def _is_centred(self) -> bool:
         return self.bias and not self.nonnegative  # a negative constant would not be positive definite
 
+    def _exact_matrices(self) -> int:
+        return 11 if self.nonnegative else super()._exact_matrices()
+
     def _refinement(
         self, kernel: LearnedKernel, X: Tensor, goal: Target, random: torch.Generator
     ) -> PairSmoother | None:

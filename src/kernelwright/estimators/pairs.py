@@ -27,6 +27,7 @@ from kernelwright.hyper.pairs import LabelTarget, MatrixTarget, Pairs, Target, s
 from kernelwright.hyper.partition import average_of_parts, random_parts
 from kernelwright.hyper.refinement import PairSmoother
 from kernelwright.hyper.regression import (
+    BLOCK_ENTRIES,
     RIDGES,
     Coefficients,
     PrimalPath,
@@ -196,7 +197,7 @@ class PairRegression(BaseEstimator):
         wanted = self.USUAL_PAIRS if self.n_pairs is None else n_all if self.n_pairs == "all" else int(self.n_pairs)
         if self.solver_ == "exact":
             check_memory(
-                4 * 8.0 * n_all**2,
+                self._exact_matrices() * 8.0 * n_all**2,
                 f"The exact solution for {len(goal)} points ({n_all} pairs)",
                 "Use solver='midpoint' (Gaussian hyper-kernels), 'nystroem', or n_partitions.",
             )
@@ -210,6 +211,10 @@ class PairRegression(BaseEstimator):
         if len(pairs) == 0:
             raise ValueError("A part of the points has no pair of known similarity: use fewer parts (n_partitions).")
         return pairs
+
+    def _exact_matrices(self) -> int:
+        """Matrices of all pairs by all pairs that an exact solution holds at once."""
+        return 4
 
     # the functions it is made of -----------------------------------------------------------------------
 
@@ -234,7 +239,8 @@ class PairRegression(BaseEstimator):
             first, second = torch.triu_indices(len(landmarks), len(landmarks))
             basis = PairBasis(hyper, PointPairs(landmarks[first], landmarks[second]))
         check_memory(
-            16 * 8.0 * len(basis) ** 2,  # sums over the pairs of each two folds, and some
+            # Sums over the pairs of each two folds, and some; a block of values, with the matrices on the way to them.
+            16 * 8.0 * len(basis) ** 2 + 6 * 8.0 * BLOCK_ENTRIES,
             f"A solution with {len(basis)} functions of pairs",
             "Use fewer landmarks (n_landmarks).",
         )
