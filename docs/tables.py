@@ -69,7 +69,10 @@ def _shortened(cell: str) -> str:
         return f"{int(cell):,}"
     if cell == "nan":
         return ""
-    return f"{float(cell):,.3g}" if re.fullmatch(r"\d+\.\d+(e[+-]?\d+)?", cell) else cell
+    if not re.fullmatch(r"\d+\.\d+(e[+-]?\d+)?", cell):
+        return cell
+    value = float(cell)
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def campaign(name: str) -> str:
@@ -250,6 +253,10 @@ def _bold(cell: str, best: bool) -> str:
     return f"**{cell}**" if best else cell
 
 
+PLAIN = (
+    *("cluster_workers", "cluster_size", "cluster_plan", "default", "fits_mean", "floor", "head", "large"),
+    *("hyper_known", "hyper_evaluation", "hyper_table2", "hyper_large"),
+)
 TABLES: dict[str, Callable[[], str]] = {
     "suite_methods": suite_methods,
     "suite_sets": suite_sets,
@@ -264,7 +271,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "micro": micro,
     "probabilities": probabilities,
     "prediction_sets": prediction_sets,
-    **{name: partial(plain, name) for name in ("cluster_workers", "cluster_size", "cluster_plan")},
+    **{name: partial(plain, name) for name in PLAIN},
     "campaign_numerical": lambda: campaign("numerical"),
     "bad_input": lambda: campaign("bad_input"),
     "interruptions": lambda: campaign("interruptions"),
