@@ -49,8 +49,7 @@ def total(K: np.ndarray, noise) -> np.ndarray:
 
 
 def factorised(factor: Factor) -> np.ndarray:
-    lower = np.tril(factor.lower)
-    return lower @ lower.T
+    return factor.lower @ factor.lower.T
 
 
 # Against numpy -----------------------------------------------------------------------------------------------

@@ -238,9 +238,9 @@ class Wishart(HyperKernel):
     def _whitened(self, X: Tensor) -> Tensor:
         if self._factor is None:
             return X
-        if len(self._factor.lower) != X.shape[1]:
+        if len(self._factor) != X.shape[1]:
             raise ValueError(
-                f"D is for points with {len(self._factor.lower)} features. Got points with {X.shape[1]} instead."
+                f"D is for points with {len(self._factor)} features. Got points with {X.shape[1]} instead."
             )
         return triangular_solve(self._factor, X.detach().T).T
 

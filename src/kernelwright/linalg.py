@@ -123,36 +123,40 @@ _one_blas_thread = _OneBlasThread()
 class Factor:
     """A Cholesky factor: ``A + jitter I = L L^T``. Solutions are float64, also where its own numbers are not."""
 
-    lower: np.ndarray  # Fortran order; what lies above the diagonal is no part of it
+    packed: np.ndarray  # L, Fortran order; what lies above the diagonal is left over, and no part of it
     jitter: float
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    @property
+    def lower(self) -> np.ndarray:
+        """L itself: a copy, with zeros above the diagonal."""
+        return np.tril(self.packed)
 
     def solve(self, B: Tensor) -> Tensor:
         """``A^-1 B``."""
-        solve = lapack.spotrs if self.lower.dtype == np.float32 else lapack.dpotrs
-        X, _ = solve(self.lower, np.asfortranarray(B.numpy()), lower=1)
+        solve = lapack.spotrs if self.packed.dtype == np.float32 else lapack.dpotrs
+        X, _ = solve(self.packed, np.asfortranarray(B.numpy()), lower=1)
         return torch.from_numpy(np.ascontiguousarray(X)).double()
 
     def into_inverse(self) -> Tensor:
         """``A^-1``, whole, in the memory and precision of the factor, which is gone afterwards."""
-        invert = lapack.spotri if self.lower.dtype == np.float32 else lapack.dpotri
-        half, info = invert(self.lower, lower=1, overwrite_c=1)
+        invert = lapack.spotri if self.packed.dtype == np.float32 else lapack.dpotri
+        half, info = invert(self.packed, lower=1, overwrite_c=1)
         if info != 0:
             raise NumericalError(f"The inverse of a factorised matrix failed at row {info}.")
         return _mirror_upper(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
 
-    def into_memory(self) -> Tensor:
-        """The memory of the factor, for another matrix of its size. Fresh memory costs more than a product."""
-        return torch.from_numpy(self.lower.T)
-
     def inverse_diagonal(self) -> Tensor:
         """The diagonal of ``A^-1`` without the rest of it: column sums of squares of ``L^-1``."""
-        invert = lapack.strtri if self.lower.dtype == np.float32 else lapack.dtrtri
-        root = np.tril(invert(self.lower, lower=1)[0])
+        invert = lapack.strtri if self.packed.dtype == np.float32 else lapack.dtrtri
+        root = np.tril(invert(self.packed, lower=1)[0])
         return torch.from_numpy(np.einsum("ij,ij->j", root, root)).double()
 
     def log_determinant(self) -> float:
         """``log |A|``."""
-        return 2.0 * float(np.log(np.diagonal(self.lower)).sum())
+        return 2.0 * float(np.log(np.diagonal(self.packed)).sum())
 
 
 def factorise(K: Tensor, noise: Tensor | float = 0.0, memory: Tensor | None = None) -> Factor:
@@ -222,7 +226,7 @@ def refined_solution(
 
 def triangular_solve(factor: Factor, B: Tensor, *, transposed: bool = False) -> Tensor:
     """``L^-1 B``, or ``L^-T B``, for the factor L."""
-    X, _ = lapack.dtrtrs(factor.lower, np.asfortranarray(B.numpy()), lower=1, trans=int(transposed))
+    X, _ = lapack.dtrtrs(factor.packed, np.asfortranarray(B.numpy()), lower=1, trans=int(transposed))
     return torch.from_numpy(np.ascontiguousarray(X))
 
 

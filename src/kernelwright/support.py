@@ -66,9 +66,7 @@ class FeatureSupport(Support):
     def of(cls, factor: Factor, Z: Tensor, weights: Tensor) -> FeatureSupport:
         """From the factor of S and the features of (some) training rows."""
         # Always the same directions, so that levels that were found with them fit.
-        directions = torch.randn(
-            len(factor.lower), SKETCH, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
-        )
+        directions = torch.randn(len(factor), SKETCH, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
         sketch = triangular_solve(factor, directions, transposed=True) / SKETCH**0.5
         unscaled = cls(sketch, 1.0, 1.0)
         inverse_leverage = unscaled._inverse_leverage(Z) - weights.clamp(max=1.0)  # left out: (1 - q) / q
