@@ -51,6 +51,7 @@ bench-quick: .venv/.ready .venv-peers/.ready ## The same on four small data sets
 
 bench-more: .venv/.bench ## All other benchmarks: the tables in benchmarks/results (hours)
 	$(BIN)/python benchmarks/run.py floor head default fits large hyper probabilities cluster
+	$(BIN)/python docs/tables.py
 
 docs: .venv/.docs ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -7,15 +7,16 @@ features' Gram matrix and its factor; then a whole training step of a convolutio
 import copy
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from floor import side_by_side
+from scipy.linalg import blas, lapack
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from kernelwright.embedding import TrainingSet
 from kernelwright.epochs import seeded
 from kernelwright.experiments.hsu_network import SoftmaxHead, cnn
-from kernelwright.linalg import factorise, weighted_gram
 from kernelwright.network import Bound, Head, LinearHead
 
 BOUND = Bound(tau=0.01, epsilon=0.1)
@@ -42,7 +43,15 @@ def of_head(head: Head, Z: Tensor, data: TrainingSet) -> Callable[[], object]:
 
 
 def least(Z: Tensor) -> Callable[[], object]:
-    return lambda: factorise(weighted_gram(Z.detach()), 10.0)
+    syrk, potrf = (blas.ssyrk, lapack.spotrf) if Z.dtype == torch.float32 else (blas.dsyrk, lapack.dpotrf)
+    features = Z.detach().numpy().T
+
+    def task() -> None:
+        gram = syrk(1.0, features, lower=1)
+        gram[np.diag_indices(len(gram))] += 10.0
+        potrf(gram, lower=1, clean=0, overwrite_a=1)
+
+    return task
 
 
 def of_step(module: nn.Module, head: Head, images: Tensor, data: TrainingSet) -> Callable[[], object]:

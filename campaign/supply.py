@@ -59,8 +59,8 @@ def _versions() -> Row:
     )
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    for wanted in [*project["dependencies"], *extras["parquet"], *extras["conformal"]]:
-        name, bound = re.match(r"([\w-]+)>=([\d.]+)", wanted).groups()
+    for wanted in [*project["dependencies"], *extras["parquet"], *extras["conformal"], *extras["cluster"]]:
+        name, bound = re.match(r"([\w-]+)(?:\[[^\]]*\])?>=([\d.]+)", wanted).groups()
         tally.check(tested.get(name, "").startswith(bound), f"{wanted}, tested with {tested.get(name)}")
     return tally.row()
 

@@ -1,5 +1,7 @@
 """What the parts of the campaign share: rows of figures, children to be killed, measured processes."""
 
+import ctypes
+import gc
 import os
 import signal
 import subprocess
@@ -105,6 +107,9 @@ def memory(key: str = "VmRSS") -> int:
 
 def peak_of(work: Callable[[], Any]) -> int:
     """Bytes that some work took at its peak."""
+    # What was freed before goes back to the system, or the work would seem to need less.
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     before = memory()
     Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is held now
     work()

@@ -86,3 +86,13 @@ def test_strings_may_be_compared_in_single_precision():
         for dtype in (torch.float32, torch.float64)
     )
     np.testing.assert_allclose(single, double, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.5), Laplace(3.0)], ids=lambda k: type(k).__name__)
+def test_the_preconditioner_makes_few_steps_suffice(kernel):
+    random = np.random.default_rng(1)
+    Y = one_hot(random.integers(0, 2, 2000), 2)
+    rows = TrainingSet.of(torch.from_numpy(random.normal(size=(2000, 4))), Y)
+    found = embed_by_landmarks(kernel, rows, 5e-5, rows.points[:300])
+    assert found.residual <= 1e-6
+    assert found.n_iter < 80  # without a preconditioner the 200 that are allowed do not do

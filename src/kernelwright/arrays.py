@@ -160,12 +160,9 @@ def free_memory() -> float:
     return min(candidates)
 
 
-SMALL_THINGS = 2.0**26  # bytes of a fit of hardly any rows
-
-
 def check_memory(n_bytes: float, what: str, instead: str) -> None:
     """Refuse a job whose matrices would not fit, before anything is allocated."""
-    n_bytes, free = n_bytes + SMALL_THINGS, free_memory()
+    free = free_memory()
     if n_bytes > 0.9 * free:
         raise MemoryBudgetError(
             f"{what} needs about {n_bytes / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free. {instead}"

@@ -151,8 +151,8 @@ class Factor:
     def inverse_diagonal(self) -> Tensor:
         """The diagonal of ``A^-1`` without the rest of it: column sums of squares of ``L^-1``."""
         invert = lapack.strtri if self.packed.dtype == np.float32 else lapack.dtrtri
-        root = np.tril(invert(self.packed, lower=1)[0])
-        return torch.from_numpy(np.einsum("ij,ij->j", root, root)).double()
+        root = torch.from_numpy(invert(self.packed, lower=1)[0].T).triu_()  # transposed it is in C order
+        return torch.linalg.vecdot(root, root).double()
 
     def log_determinant(self) -> float:
         """``log |A|``."""
@@ -241,7 +241,8 @@ def symmetric_product(A: Tensor, B: Tensor) -> Tensor:
     if not 0 < B.shape[1] <= FEW_COLUMNS:
         return thin_product(A, B)
     columns = B.T.contiguous().numpy()
-    product = [blas.dsymv(1.0, A.numpy().T, column, lower=1) for column in columns]
+    matrix = A.contiguous().numpy().T
+    product = [blas.dsymv(1.0, matrix, column, lower=1) for column in columns]
     return torch.from_numpy(np.stack(product, axis=1))
 
 

@@ -84,7 +84,7 @@ class Solution:
     precision: str = "double"  # or "single": of the kernel values that the system is made of
 
 
-def estimated_bytes(solver: str, n_rows: int, size: int = 0) -> float:
+def estimated_bytes(solver: str, n_rows: int, size: int = 0, learned_from: int = LEARNED_FROM) -> float:
     """Memory that the matrices of a fit take at its peak: measured, and checked by the campaign.
 
     Parameters
@@ -94,6 +94,8 @@ def estimated_bytes(solver: str, n_rows: int, size: int = 0) -> float:
         Rows that are different.
     size : int
         Landmarks, features or rows of the subset; not used by "exact".
+    learned_from : int
+        Rows at most whose matrices are held at once while hyperparameters are learned.
 
     Examples
     --------
@@ -101,7 +103,7 @@ def estimated_bytes(solver: str, n_rows: int, size: int = 0) -> float:
     >>> f"{estimated_bytes('exact', 8000) / 2**30:.1f} GiB"
     '1.9 GiB'
     """
-    learning = 5 * 8.0 * min(n_rows, LEARNED_FROM) ** 2  # hyperparameters, from a sample of the rows
+    learning = 7 * 8.0 * min(n_rows, learned_from) ** 2  # three kernels, their sum, its inverse, the slope in it
     if solver == "exact":  # the matrix, its factor, and two temporary copies
         return max(learning, 4 * 8.0 * n_rows**2)
     if solver == "nystroem":

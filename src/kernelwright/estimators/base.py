@@ -23,7 +23,7 @@ from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.linalg import finite
 from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.scaling import TableViews
-from kernelwright.solvers import estimated_bytes
+from kernelwright.solvers import LEARNED_FROM, estimated_bytes
 from kernelwright.support import Support
 from kernelwright.training import Step
 
@@ -221,14 +221,14 @@ class KernelEstimator(BaseEstimator):
             yield K if kernel.bounded else finite(K)
 
 
-def refuse_if_too_large(n_rows: int, solver: str = "exact", size: int = 0) -> None:
+def refuse_if_too_large(n_rows: int, solver: str = "exact", size: int = 0, learned_from: int = LEARNED_FROM) -> None:
     """Raise :class:`MemoryBudgetError` for an embedding that would not fit, before anything is done for it."""
     if solver == "exact":
         what, instead = f"An exact embedding of {n_rows} distinct rows", "Use solver='nystroem' where there is one "
         instead += "('auto' does), or fit on a sample of the rows."
     else:
         what, instead = f"solver={solver!r} with {size} of {n_rows} rows", "Use fewer (n_landmarks)."
-    check_memory(estimated_bytes(solver, n_rows, size), what, instead)
+    check_memory(estimated_bytes(solver, n_rows, size, learned_from), what, instead)
 
 
 def with_lines(callback: Callable[[Step], Any] | None, every: int) -> Callable[[Step], Any] | None:

@@ -37,6 +37,7 @@ from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.linalg import threads_for
 from kernelwright.scaling import fit_scaler
 from kernelwright.solvers import (
+    LEARNED_FROM,
     LEFT_OUT_ROWS,
     Solution,
     choose_solver,
@@ -48,7 +49,7 @@ from kernelwright.solvers import (
     usual_landmarks,
 )
 from kernelwright.training import Step
-from kernelwright.tuning import Settings, choose
+from kernelwright.tuning import MANY, Settings, choose
 
 __all__ = ["EmbeddingClassifier"]
 
@@ -126,8 +127,9 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         Where the residual, checked in double, is too large for that, the embedding is solved again in double, with a
         :class:`~kernelwright.PrecisionWarning`. "auto" is double, and single with landmarks if there are more than 16
         million kernel values. With "single", learning (but by "held-out", "folds", "cross-validation") has factors in
-        single precision too, with solutions refined to the residuals of double, and so have predictions their kernel
-        values (where the model was in the end solved in single). All else is in double in any case.
+        single precision too. Solutions are refined to the residuals of double; the inverse that leave-one-out (and
+        "auto") needs is good to five digits, or that step is done in double. Predictions have kernel values in single
+        precision where the model was in the end solved in it. All else is in double in any case.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn: multiplies the weights of the rows.
     kernel_share : float or None, default=None
@@ -446,11 +448,17 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
             size = size if self.solver == "fourier" else min(size, n_rows)
             chosen = ("exact", n_rows) if self.solver in ("auto", "exact") else (self.solver, size)
         if chosen[0] != "explicit":
-            refuse_if_too_large(n_rows, *chosen)
+            refuse_if_too_large(n_rows, *chosen, self._learned_from())
         if self.verbose:
             of = f", {chosen[1]} landmarks" if chosen[1] else ""
             sys.stderr.write(f"{n_rows} rows: solver {chosen[0]}{of}\n")
         return chosen
+
+    def _learned_from(self) -> int:
+        """Rows at most whose kernel matrix is held while hyperparameters are learned."""
+        if self.learn == "auto":
+            return LEARNED_FROM
+        return 0 if self.learn in (None, "median") else self.batch_size or MANY
 
     def _check_training_data(self, kernel: Kernel, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, np.ndarray]:
         """The rows that count, checked, and which rows those are (weight not zero)."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -191,7 +191,7 @@ class HyperKernelRidge(PairRegression):
         return self.bias and not self.nonnegative  # a negative constant would not be positive definite
 
     def _exact_matrices(self) -> int:
-        return 11 if self.nonnegative else super()._exact_matrices()
+        return 18 if self.nonnegative else super()._exact_matrices()  # with sums over pairs of each two folds
 
     def _refinement(
         self, kernel: LearnedKernel, X: Tensor, goal: Target, random: torch.Generator
@@ -228,8 +228,8 @@ class HyperKernelRidge(PairRegression):
             else partial(PrimalPath, T=whitening(G), bias=self.bias)
         )
         moments = fold_moments(basis, X, pairs, folds)
-        everything = torch.stack(list(moments.values())).sum(0)
-        return self._solved(everything, lambda: point_splits(moments), solve, len(X))
+        everything = reduce(torch.add, moments.values())
+        return self._solved(everything, partial(point_splits, moments, everything), solve, len(X))
 
     def _without_pairs(
         self, hyper: HyperKernel, X: Tensor, goal: Target, seed: int, random: torch.Generator
@@ -266,7 +266,7 @@ class HyperKernelRidge(PairRegression):
     def _solved(
         self,
         moments: Tensor,
-        splits: Callable[[], list[tuple[Tensor, Tensor]]],
+        splits: Callable[[], Iterable[tuple[Tensor, Tensor]]],
         solve: Callable[[Tensor], Path],
         n_points: int,
     ) -> Coefficients:

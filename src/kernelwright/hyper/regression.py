@@ -7,8 +7,9 @@ ridges. Targets come centred and in units of their spread; whoever did that puts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -203,18 +204,18 @@ def _constant(weighted_targets: Tensor, weight: Tensor, ridge: float) -> float:
     return float(weighted_targets / (CONSTANT / ridge + weight))
 
 
-def point_splits(moments: dict[tuple[int, int], Tensor]) -> list[tuple[Tensor, Tensor]]:
+def point_splits(
+    moments: dict[tuple[int, int], Tensor], everything: Tensor | None = None
+) -> Iterator[tuple[Tensor, Tensor]]:
     """For each fold of points, the moments of the pairs without its points, and of those with at least one of them."""
-    everything = torch.stack(list(moments.values())).sum(0)
-    splits = []
+    everything = reduce(torch.add, moments.values()) if everything is None else everything
     for fold in sorted({f for key in moments for f in key}):
-        held_out = torch.stack([M for key, M in moments.items() if fold in key]).sum(0)
-        splits.append((everything - held_out, held_out))
-    return splits
+        held_out = reduce(torch.add, (M for key, M in moments.items() if fold in key))
+        yield everything - held_out, held_out
 
 
 def leave_points_out(
-    splits: list[tuple[Tensor, Tensor]], solve: Callable[[Tensor], Path], ridges: Sequence[float] = RIDGES
+    splits: Iterable[tuple[Tensor, Tensor]], solve: Callable[[Tensor], Path], ridges: Sequence[float] = RIDGES
 ) -> np.ndarray:
     """Squared error at pairs of left-out points for each ridge, relative to the squared targets.
 
