@@ -6,6 +6,7 @@ import math
 import gpytorch
 import numpy as np
 import torch
+import torch._dynamo  # an optimiser would load it late; a first fit cut short in that would leave it half loaded
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.likelihoods import DirichletClassificationLikelihood, SoftmaxLikelihood
