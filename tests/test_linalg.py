@@ -249,6 +249,11 @@ def test_a_factor_in_single_precision_gives_double_numbers_and_leaves_its_input_
     np.testing.assert_allclose(factor.inverse_diagonal(), np.diagonal(np.linalg.inv(A)), rtol=1e-5)
 
 
+def test_the_transposed_product_of_a_factor():
+    factor = factorise(tensor(positive_definite(300)))  # more than one tile of the mirror
+    np.testing.assert_allclose(factor.transposed_product(), factor.lower.T @ factor.lower, rtol=1e-10, atol=1e-12)
+
+
 def test_an_inverse_from_a_factor_in_single_precision():
     K = tensor(positive_definite(7))
     inverse = factorise_in_single(K, 0.5).into_inverse()

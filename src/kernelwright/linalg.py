@@ -148,6 +148,11 @@ class Factor:
             raise NumericalError(f"The inverse of a factorised matrix failed at row {info}.")
         return _mirror_upper(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
 
+    def transposed_product(self) -> Tensor:
+        """``L^T L``, whole, by a sixth of the work of a product."""
+        half, _ = lapack.dlauum(self.packed, lower=1)
+        return _mirror_upper(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
+
     def inverse_diagonal(self) -> Tensor:
         """The diagonal of ``A^-1`` without the rest of it: column sums of squares of ``L^-1``."""
         invert = lapack.strtri if self.packed.dtype == np.float32 else lapack.dtrtri

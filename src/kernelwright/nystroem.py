@@ -116,8 +116,7 @@ class _Preconditioner:
     def __init__(self, K_MM: Tensor, noise: float, n: float) -> None:
         # Single precision of the rows leaves errors of this size: directions below it say nothing.
         self.L = factorise(K_MM, 1e-6 * float(K_MM.diagonal().mean()))
-        L = torch.from_numpy(self.L.lower)
-        self.R = factorise((n / len(K_MM)) * (L.T @ L), noise)
+        self.R = factorise(self.L.transposed_product().mul_(n / len(K_MM)), noise)
 
     def right(self, v: Tensor) -> Tensor:
         """``B v``."""

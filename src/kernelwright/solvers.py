@@ -126,9 +126,9 @@ def choose_solver(n: int, n_landmarks: int | None) -> tuple[str, int]:
 
 
 def usual_landmarks(n: int) -> int:
-    """Half of the rows up to 4000, then one in twenty; from 1000 to 7500, if a few matrices of that size fit."""
+    """Half of the rows up to 5500, then one in twenty; from 1000 to 7500, if a few matrices of that size fit."""
     fits = int(math.sqrt(0.2 * free_memory() / 8.0))
-    return max(1, min(max(1000, min(n // 2, 4000), n // 20), 7500, fits))
+    return max(1, min(max(1000, min(n // 2, 5500), n // 20), 7500, fits))
 
 
 def exact(kernel: Kernel, data: TrainingSet, ridge: float, *, precision: str = "auto") -> Solution:

@@ -53,9 +53,9 @@ class Settings:
         """The ridge as given; 0.01 is a safer start than the 1 of [Hsu2018]_."""
         return 0.01 if isinstance(self.ridge, str) else float(self.ridge)
 
-    def learning_precision(self) -> str:
-        """Single where it is asked for: a kernel is learned once, so "auto" takes no risk."""
-        return "single" if self.precision == "single" else "double"
+    def learning_precision(self, *, many: bool = False) -> str:
+        """Single where it is asked for, or where many rows are solved in it anyhow."""
+        return "single" if self.precision == "single" or (many and self.precision == "auto") else "double"
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, gener
     history: list[Step] = []
 
     def stage(rows: TrainingSet, loss: str, steps: int) -> TrainingResult:
-        precision = settings.learning_precision()
+        precision = settings.learning_precision(many=many)
         objective = Objective("leave-one-out", complexity_weight=tau, loss=loss, shrinkage=1.0, precision=precision)
         hyper.ridge = float(hyper.ridge.detach()) * n / rows.total_weight
         with threads_for(len(rows)):
