@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
+ASK_AGAIN = 20.0  # seconds until a signal is sent once more
 Row = dict[str, object]
 
 
@@ -80,8 +81,14 @@ def interrupt(number: int, after: float, how: signal.Signals) -> int | None:
         if done:
             return None if os.waitstatus_to_exitcode(status) == 0 else os.waitstatus_to_exitcode(status)
         time.sleep(0.0005)
-    os.kill(number, how)
-    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    done = 0
+    while not done:  # Python drops an interrupt that falls into a destructor: ask again, as a person would
+        os.kill(number, how)
+        again = time.perf_counter() + ASK_AGAIN
+        while not done and time.perf_counter() < again:
+            done, status = os.waitpid(number, os.WNOHANG)
+            time.sleep(0.0 if done else 0.0005)
+    return os.waitstatus_to_exitcode(status)
 
 
 def seconds_of(work: Callable[[], Any]) -> float:
