@@ -237,8 +237,11 @@ def triangular_solve(factor: Factor, B: Tensor, *, transposed: bool = False) -> 
 
 def thin_product(A: Tensor, B: Tensor) -> Tensor:
     """``A B`` for a large A and few columns: half the time of torch's product, which is made for wide ones."""
+    if 0 in (*A.shape, *B.shape):
+        return A @ B
+    gemm = blas.sgemm if A.dtype == B.dtype == torch.float32 else blas.dgemm
     # All three are transposed, so that matrices in C order are in LAPACK's order without a copy.
-    return torch.from_numpy(blas.dgemm(1.0, B.contiguous().numpy().T, A.contiguous().numpy().T).T)
+    return torch.from_numpy(gemm(1.0, B.contiguous().numpy().T, A.contiguous().numpy().T).T)
 
 
 def symmetric_product(A: Tensor, B: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ class KernelSupport(Support):
         return cls(_level(nearest, weights, UNUSUAL), len(nearest))
 
     def __call__(self, K: Tensor) -> Tensor:  # noqa: D102
-        return self.relative(K.max(1).values.double())  # the level may be too small for single precision
+        return self.relative(K.amax(1).double())  # the level may be too small for single precision
 
     def relative(self, nearest: Tensor) -> Tensor:
         """In units of the level; all ones where the training points themselves have none from each other."""

@@ -16,7 +16,7 @@ from kernelwright.entropy import clip_entropy, embedding_entropy
 from kernelwright.estimators.base import KernelEstimator, ProbabilityClassifier, by_chunks
 from kernelwright.features import FeatureMap, RandomFourier
 from kernelwright.kernels.vector import HasLengthScales
-from kernelwright.linalg import finite, threads_for
+from kernelwright.linalg import finite, thin_product, threads_for
 from kernelwright.scaling import TableViews
 from kernelwright.solvers import FEATURE_ROWS
 from kernelwright.support import KernelSupport, Support, nearest_other
@@ -69,7 +69,7 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
         start = 0
         with torch.no_grad():
             for values in blocks:
-                outputs = prior + values @ V.to(values.dtype)
+                outputs = prior + thin_product(values, V.to(values.dtype))
                 yield values, finite(outputs), self._support(values) * reach[start : start + len(values)]
                 start += len(values)
 
