@@ -228,7 +228,8 @@ def _grid_row(
 
 COARSE_ROWS, FINE_ROWS = 500, 800
 START_STEPS, COARSE_STEPS, FINE_STEPS = 6, 10, 5
-FINE_ROWS_OF_MANY, FINE_STEPS_OF_MANY = 2000, 10  # a kernel that is to serve many rows is worth more
+# A kernel that is to serve more rows is worth more: from so many rows on, rows to learn it from, and steps.
+WORTH_MORE = {4000: (1200, 8), MANY: (2000, 10)}
 # A change of the objective by less cannot alter predictions that matter.
 STAGE_TOL = 1e-5
 
@@ -247,16 +248,16 @@ def _coarse_to_fine(kernel: Kernel, data: TrainingSet, settings: Settings, gener
             "Choose another way to learn, such as 'rademacher' or 'leave-one-out'."
         )
     tau = "1/n" if settings.complexity_weight == "auto" else settings.complexity_weight
-    many = len(data) > MANY
-    fine = data.spread_sample(FINE_ROWS_OF_MANY, generator) if many else data.sample(FINE_ROWS, generator)
-    fine_steps = FINE_STEPS_OF_MANY if many else FINE_STEPS
+    reached = [least for least in WORTH_MORE if len(data) > least]
+    fine_rows, fine_steps = WORTH_MORE[max(reached)] if reached else (FINE_ROWS, FINE_STEPS)
+    fine = data.spread_sample(fine_rows, generator) if reached else data.sample(fine_rows, generator)
     coarse = fine.sample(COARSE_ROWS, generator)
     n = data.total_weight
     hyper = Hyperparameters(kernel, (USUAL_NOISE if isinstance(settings.ridge, str) else settings.ridge * n) / n)
     history: list[Step] = []
 
     def stage(rows: TrainingSet, loss: str, steps: int) -> TrainingResult:
-        precision = settings.learning_precision(many=many)
+        precision = settings.learning_precision(many=len(data) > MANY)
         objective = Objective("leave-one-out", complexity_weight=tau, loss=loss, shrinkage=1.0, precision=precision)
         hyper.ridge = float(hyper.ridge.detach()) * n / rows.total_weight
         with threads_for(len(rows)):
