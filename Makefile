@@ -41,7 +41,7 @@ lint: .venv/.ready ## Check style, formatting and the direction of imports
 type: .venv/.ready ## Check the types
 	$(BIN)/mypy
 
-bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, write the page (an hour; a killed run goes on)
+bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, write the page (over an hour; a killed run goes on)
 	$(BIN)/python benchmarks/run.py suite scaling figures
 	$(BIN)/python benchmarks/run.py micro --record
 	$(BIN)/python docs/tables.py
