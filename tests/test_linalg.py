@@ -49,7 +49,7 @@ def total(K: np.ndarray, noise) -> np.ndarray:
 
 
 def factorised(factor: Factor) -> np.ndarray:
-    return factor.lower @ factor.lower.T
+    return factor.triangle @ factor.triangle.T
 
 
 # Against numpy -----------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_a_factor_in_single_precision_gives_double_numbers_and_leaves_its_input_
 
 def test_the_transposed_product_of_a_factor():
     factor = factorise(tensor(positive_definite(300)))  # more than one tile of the mirror
-    np.testing.assert_allclose(factor.transposed_product(), factor.lower.T @ factor.lower, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(factor.transposed_product(), factor.triangle.T @ factor.triangle, rtol=1e-10, atol=1e-12)
 
 
 def test_an_inverse_from_a_factor_in_single_precision():

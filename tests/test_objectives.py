@@ -522,7 +522,7 @@ def test_an_inverse_in_single_precision_that_is_wrong_is_refused(monkeypatch):
     data = TrainingSet.of(torch.linspace(0, 1, 20, dtype=torch.float64)[:, None], one_hot(np.arange(20) % 2, 2))
     right = Factor.into_inverse
     monkeypatch.setattr(
-        Factor, "into_inverse", lambda self: right(self) * (1.0005 if self.packed.itemsize == 4 else 1.0)
+        Factor, "into_inverse", lambda self: right(self) * (1.0005 if self.lower.itemsize == 4 else 1.0)
     )
     objective = Objective("leave-one-out", precision="single")
     with pytest.warns(PrecisionWarning, match=r"entries that are wrong by 5e-04.*in double precision"):

@@ -123,45 +123,45 @@ _one_blas_thread = _OneBlasThread()
 class Factor:
     """A Cholesky factor: ``A + jitter I = L L^T``. Solutions are float64, also where its own numbers are not."""
 
-    packed: np.ndarray  # L, Fortran order; what lies above the diagonal is left over, and no part of it
+    lower: np.ndarray  # L, Fortran order; what lies above the diagonal is left over, and no part of it
     jitter: float
 
     def __len__(self) -> int:
-        return len(self.packed)
+        return len(self.lower)
 
     @property
-    def lower(self) -> np.ndarray:
+    def triangle(self) -> np.ndarray:
         """L itself: a copy, with zeros above the diagonal."""
-        return np.tril(self.packed)
+        return np.tril(self.lower)
 
     def solve(self, B: Tensor) -> Tensor:
         """``A^-1 B``."""
-        solve = lapack.spotrs if self.packed.dtype == np.float32 else lapack.dpotrs
-        X, _ = solve(self.packed, np.asfortranarray(B.numpy()), lower=1)
+        solve = lapack.spotrs if self.lower.dtype == np.float32 else lapack.dpotrs
+        X, _ = solve(self.lower, np.asfortranarray(B.numpy()), lower=1)
         return torch.from_numpy(np.ascontiguousarray(X)).double()
 
     def into_inverse(self) -> Tensor:
         """``A^-1``, whole, in the memory and precision of the factor, which is gone afterwards."""
-        invert = lapack.spotri if self.packed.dtype == np.float32 else lapack.dpotri
-        half, info = invert(self.packed, lower=1, overwrite_c=1)
+        invert = lapack.spotri if self.lower.dtype == np.float32 else lapack.dpotri
+        half, info = invert(self.lower, lower=1, overwrite_c=1)
         if info != 0:
             raise NumericalError(f"The inverse of a factorised matrix failed at row {info}.")
         return _mirror_upper(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
 
     def transposed_product(self) -> Tensor:
         """``L^T L``, whole, by a sixth of the work of a product."""
-        half, _ = lapack.dlauum(self.packed, lower=1)
+        half, _ = lapack.dlauum(self.lower, lower=1)
         return _mirror_upper(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
 
     def inverse_diagonal(self) -> Tensor:
         """The diagonal of ``A^-1`` without the rest of it: column sums of squares of ``L^-1``."""
-        invert = lapack.strtri if self.packed.dtype == np.float32 else lapack.dtrtri
-        root = torch.from_numpy(invert(self.packed, lower=1)[0].T).triu_()  # transposed it is in C order
+        invert = lapack.strtri if self.lower.dtype == np.float32 else lapack.dtrtri
+        root = torch.from_numpy(invert(self.lower, lower=1)[0].T).triu_()  # transposed it is in C order
         return torch.linalg.vecdot(root, root).double()
 
     def log_determinant(self) -> float:
         """``log |A|``."""
-        return 2.0 * float(np.log(np.diagonal(self.packed)).sum())
+        return 2.0 * float(np.log(np.diagonal(self.lower)).sum())
 
 
 def factorise(K: Tensor, noise: Tensor | float = 0.0, memory: Tensor | None = None) -> Factor:
@@ -231,7 +231,7 @@ def refined_solution(
 
 def triangular_solve(factor: Factor, B: Tensor, *, transposed: bool = False) -> Tensor:
     """``L^-1 B``, or ``L^-T B``, for the factor L."""
-    X, _ = lapack.dtrtrs(factor.packed, np.asfortranarray(B.numpy()), lower=1, trans=int(transposed))
+    X, _ = lapack.dtrtrs(factor.lower, np.asfortranarray(B.numpy()), lower=1, trans=int(transposed))
     return torch.from_numpy(np.ascontiguousarray(X))
 
 

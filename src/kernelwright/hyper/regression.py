@@ -279,7 +279,7 @@ def nonnegative(moments: Tensor, G: Tensor, ridge: float, *, bias: bool) -> Coef
     A[: len(G), : len(G)] += ridge * G
     factor = factorise(A, 1e-12 * float(A.diagonal().mean()))
     right = triangular_solve(factor, moments[kept, -2][:, None] / total)
-    found, _ = nnls(factor.lower.T, right[:, 0].numpy(), maxiter=30 * len(kept))
+    found, _ = nnls(factor.triangle.T, right[:, 0].numpy(), maxiter=30 * len(kept))
     weights = torch.from_numpy(found)
     return Coefficients(weights[: len(G)], float(weights[-1]) if bias else 0.0)
 
