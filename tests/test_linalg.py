@@ -60,6 +60,7 @@ def test_factor(noise):
     K = positive_definite(6)
     factor = factorise(tensor(K), noise)
     np.testing.assert_allclose(factorised(factor), total(K, noise), rtol=1e-12)
+    np.testing.assert_array_equal(np.triu(factor.triangle, 1), 0.0)
     assert factor.jitter == 0.0
 
 

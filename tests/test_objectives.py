@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -516,6 +517,9 @@ def test_what_single_precision_cannot_do_is_done_in_double_and_said(name):
     with pytest.warns(PrecisionWarning, match="Learning goes on in double precision"):
         single = Objective(name, complexity_weight=0.1, precision="single")(hyper, data)
     assert single.value == double.value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nobody asked for it, so nothing is said
+        assert Objective(name, complexity_weight=0.1, precision="auto")(hyper, data).value == double.value
 
 
 def test_an_inverse_in_single_precision_that_is_wrong_is_refused(monkeypatch):

@@ -85,7 +85,7 @@ class Setting:
     sup: float  # alpha^2 = sup k(x, x)
     loss: str
     epsilon: float
-    precision: str = "double"
+    precision: str = "double"  # "single", or "auto": single without a word where it does not do
 
     def loss_and_slope(self, outputs: Tensor, data: TrainingSet) -> tuple[float, Tensor]:
         """The loss of outputs at the rows of ``data``, and its gradient G in the outputs."""
@@ -130,7 +130,8 @@ class Objective:
     folds, or a fold number for each row (of two folds, "held-out" trains on the first). ``precision`` is that of the
     factor of all but "held-out" and "folds": with "single", solutions are refined until their residuals are those of
     double precision ("leave-one-out" has an inverse besides, which is checked and not refined), and where that fails it
-    is done in double, with a warning. Features in p x p algebra are always in double.
+    is done in double, with a warning; "auto" is the same without the warning. Features in p x p algebra are always in
+    double.
     """
 
     name: str
@@ -245,11 +246,11 @@ Solve = Callable[[Tensor], Tensor]  # multiplies by A^-1
 def in_sample(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> Terms:
     """Eq. (12), with a factor in double precision, or in single where residuals in double can be made small."""
     noise = data.noise(at.ridge)
-    if at.precision == "single":
+    if at.precision != "double":
         try:
             return _in_sample(_refined(factorise_in_single(K, noise, memory).solve, K, noise), data, at)
         except NumericalError as error:
-            _warn_of_double(error)
+            _go_on_in_double(error, at)
     return _in_sample(factorise(K, noise, memory).solve, data, at)
 
 
@@ -262,9 +263,11 @@ def _refined(solve: Solve, K: Tensor, noise: Tensor) -> Solve:
     return partial(refined_solution, solve, apply, residual_below=DOUBLE)
 
 
-def _warn_of_double(error: NumericalError) -> None:
-    message = f"{error} Learning goes on in double precision where this happens."
-    warnings.warn(message, PrecisionWarning, stacklevel=4)
+def _go_on_in_double(error: NumericalError, at: Setting) -> None:
+    """Say so to whoever asked for single precision."""
+    if at.precision == "single":
+        message = f"{error} Learning goes on in double precision where this happens."
+        warnings.warn(message, PrecisionWarning, stacklevel=4)
 
 
 def _in_sample(solve: Solve, data: TrainingSet, at: Setting) -> Terms:
@@ -288,14 +291,14 @@ def leave_one_out(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | No
     In single precision the solutions are refined, the inverse is not: some entries of it are checked.
     """
     noise = data.noise(at.ridge)
-    if at.precision == "single":
+    if at.precision != "double":
         try:
             inverse = factorise_in_single(K, noise, memory).into_inverse()
             solve = _refined(lambda B: (inverse @ B.float()).double(), K, noise)
             _check_inverse(inverse, solve)
             return _leave_one_out(inverse, solve, data, at)
         except NumericalError as error:
-            _warn_of_double(error)
+            _go_on_in_double(error, at)
     inverse = factorise(K, noise, memory).into_inverse()
     return _leave_one_out(inverse, inverse.matmul, data, at)
 

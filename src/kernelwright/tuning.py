@@ -54,8 +54,8 @@ class Settings:
         return 0.01 if isinstance(self.ridge, str) else float(self.ridge)
 
     def learning_precision(self, *, many: bool = False) -> str:
-        """Single where it is asked for, or where many rows are solved in it anyhow."""
-        return "single" if self.precision == "single" or (many and self.precision == "auto") else "double"
+        """Single where it is asked for; for many rows, which are solved in it anyhow, also where nobody said."""
+        return "double" if self.precision == "auto" and not many else self.precision
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from importlib.metadata import version
 
 import pytest
 
@@ -16,7 +17,8 @@ def test_version_and_help(capsys):
     for command in ("fit", "predict", "evaluate", "learn-kernel", "apply-kernel", "report", "reproduce", "bench"):
         assert command in out
         assert run([command, "--help"]) == 0
-    assert run([]) in (0, 2)  # of click before 8.2, and of newer ones
+    click = tuple(map(int, version("click").split(".")[:2]))
+    assert run([]) == (2 if click >= (8, 2) else 0)  # what click makes of being asked nothing
     out, err = capsys.readouterr()
     assert "Usage" in out + err
     assert "--show-completion" in out + err

@@ -9,6 +9,8 @@ from kernelwright.embedding import TrainingSet
 from kernelwright.experiments import hsu_network
 from kernelwright.network import Bound
 
+EPOCHS = 8
+
 
 @pytest.fixture
 def digits_at_random(monkeypatch):
@@ -22,16 +24,15 @@ def digits_at_random(monkeypatch):
 
 
 def test_both_heads_learn_and_a_run_can_be_repeated(digits_at_random):
-    small = replace(hsu_network.QUICK, n_train=200, n_test=100, channels=(2, 4), n_features=16, epochs=4)
+    small = replace(hsu_network.QUICK, n_train=200, n_test=100, channels=(2, 4), n_features=16, epochs=EPOCHS)
     small = replace(small, batch_size=50, learning_rate=0.01)
     told = []
     before = torch.get_rng_state()
     curves = hsu_network.run(small, progress=lambda name, accuracy: told.append((name, accuracy)))
     assert torch.equal(torch.get_rng_state(), before)
-    assert [name for name, _ in told] == ["embedding"] * 4 + ["softmax"] * 4
+    assert [name for name, _ in told] == ["embedding"] * EPOCHS + ["softmax"] * EPOCHS
     assert [accuracy for _, accuracy in told] == curves.embedding + curves.softmax
-    assert curves.embedding[-1] > 70
-    assert curves.softmax[-1] > 30  # three times chance, after 16 steps
+    assert min(curves.embedding[-1], curves.softmax[-1]) > 70
     assert hsu_network.run(small) == curves
 
 

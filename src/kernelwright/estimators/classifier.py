@@ -126,10 +126,11 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         probabilities change in the sixth digit or so (with landmarks, which are not solved as far in it, in the third).
         Where the residual, checked in double, is too large for that, the embedding is solved again in double, with a
         :class:`~kernelwright.PrecisionWarning`. "auto" is double, and single with landmarks if there are more than 16
-        million kernel values. With "single", learning (but by "held-out", "folds", "cross-validation") has factors in
-        single precision too. Solutions are refined to the residuals of double; the inverse that leave-one-out (and
-        "auto") needs is good to five digits, or that step is done in double. Predictions have kernel values in single
-        precision where the model was in the end solved in it. All else is in double in any case.
+        million kernel values, and while a kernel is learned for more than 8000 rows. With "single", learning (but by
+        "held-out", "folds", "cross-validation") has factors in single precision too. Solutions are refined to the
+        residuals of double; the inverse that leave-one-out (and "auto") needs is good to five digits, or that step is
+        done in double. Predictions have kernel values in single precision where the model was in the end solved in it.
+        All else is in double in any case.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn: multiplies the weights of the rows.
     kernel_share : float or None, default=None
