@@ -1,5 +1,8 @@
 """Distances and their weighted sums against SciPy and plain loops; the compiled loops against torch."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -266,3 +269,28 @@ def test_loops_are_compiled_also_where_nothing_can_be_cached(monkeypatch):
     D = np.empty((2, 2))
     found["rectangle"](0, 2, np.zeros((2, 3)), np.ones((2, 3)), D)
     assert D.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+from kernelwright import distances
+
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "numba.core.types":  # in the middle of it
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+try:
+    distances._compile()
+    print("not interrupted")
+except KeyboardInterrupt:
+    print(sorted(distances._compile())[0])
+"""
+
+
+def test_an_interrupt_does_not_break_the_import_of_numba():
+    pytest.importorskip("numba")
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("cubes\n", "")

@@ -209,10 +209,19 @@ def _compiled(work: int) -> dict[str, Any] | None:
 
 @cache
 def _compile() -> dict[str, Any] | None:
-    """Compile the loops below (once: they are cached on disk), or None where numba is not installed.
+    """The loops below, compiled (once: they are cached on disk), or None where numba is not installed.
 
-    They run in our own threads: numba's threading layers may not be entered by several threads at once, nor
-    used after a fork.
+    In a thread, where Ctrl-C does not reach: a module that was broken off while it was imported cannot be imported
+    again in the same process.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(_compile_here).result()
+
+
+def _compile_here() -> dict[str, Any] | None:
+    """The compiled loops hold no lock and run in our own threads.
+
+    Numba's threading layers may not be entered by several threads at once, nor used after a fork.
     """
     try:
         from numba import njit

@@ -232,19 +232,32 @@ def test_standard_output_that_is_full(files):
 
 
 STOP_IN_THE_MIDDLE = """
-import os, signal, sys
+import ctypes, os, signal, sys
 from kernelwright import cli
 from kernelwright.cli import classify
 
+def interrupt():
+    os.kill(os.getpid(), signal.{signal})
+    for _ in range(1000):
+        pass
+
 class Dying:
     def __del__(self):
-        os.kill(os.getpid(), signal.{signal})
-        for _ in range(1000):
-            pass
+        interrupt()
 
-def slow(*arguments):
+def destructor():
     thing = Dying()
     del thing
+
+def printed():  # this calls PyErr_Print, as modules that use NumPy's C interface do when they cannot be imported
+    ctypes.pythonapi.PyRun_SimpleString(b"import __main__; __main__.interrupt()")
+
+def failed_import():
+    printed()
+    raise ImportError("numpy.core.multiarray failed to import")
+
+def slow(*arguments):
+    {place}()
     for _ in range(10**9):
         pass
 
@@ -254,8 +267,9 @@ cli.main()
 """
 
 
+@pytest.mark.parametrize("place", ["destructor", "printed", "failed_import"])
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_a_signal_ends_a_command_even_if_it_comes_while_an_object_is_cleared_away(name, status):
-    code = STOP_IN_THE_MIDDLE.format(signal=name)
+def test_a_signal_ends_a_command_even_where_python_forgets_exceptions(name, status, place):
+    code = STOP_IN_THE_MIDDLE.format(signal=name, place=place)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (status, "kernelwright: stopped.\n")

@@ -17,8 +17,8 @@ from kernelwright.cli.screen import note, say
 
 __all__ = ["app", "main", "run"]
 
-# Exit statuses besides 0; typer has 1 for a closed pipe, too. The last two are those of a shell for these signals.
-INPUT, PIPE, INSIDE, STOPPED, TERMINATED = 2, 1, 70, 130, 143
+# Exit statuses besides 0; typer has 1 for a closed pipe, too.
+INPUT, PIPE, INSIDE = 2, 1, 70
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,44 +57,72 @@ def main() -> None:
         signal.signal(signal.SIGINT, _stop)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _stop)
-    sys.unraisablehook = _stop_later
+    # Python tells an exception here and forgets it: where an object is cleared away, and in compiled code that calls
+    # PyErr_Print, as modules that are built on NumPy do while they are imported.
+    sys.unraisablehook, sys.excepthook = _unraisable, _uncaught
     sys.exit(run(sys.argv[1:]))
 
 
-def _stop(number: int, _: Any) -> None:
+class Stop(BaseException):
     """Ctrl-C, or a scheduler that wants its machine back: what is being written is cleared away, then the end.
 
-    Not by a KeyboardInterrupt, which learning takes for "that will do" and goes on to the next step.
+    Not a KeyboardInterrupt, which learning takes for "that will do" and goes on to the next step, and not a
+    SystemExit, which PyErr_Print takes for leave to end the process on the spot.
     """
-    raise SystemExit(TERMINATED if number == signal.SIGTERM else STOPPED)
+
+    asked: signal.Signals | None = None  # the last one, also where it was forgotten on the way
 
 
-def _stop_later(lost: Any) -> None:
-    """A signal that came while an object was cleared away would be told and forgotten: it comes once more."""
-    if isinstance(lost.exc_value, SystemExit) and lost.exc_value.code in (STOPPED, TERMINATED):
-        number = signal.SIGTERM if lost.exc_value.code == TERMINATED else signal.SIGINT
-        threading.Timer(0.02, os.kill, (os.getpid(), number)).start()
+def _stop(number: int, _: Any) -> None:
+    Stop.asked = signal.Signals(number)
+    raise Stop
+
+
+def _unraisable(lost: Any) -> None:
+    if isinstance(lost.exc_value, Stop):
+        _ask_again()
     else:
         sys.__unraisablehook__(lost)
+
+
+def _uncaught(kind: Any, error: BaseException, trace: Any) -> None:
+    if isinstance(error, Stop):
+        _ask_again()
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+def _ask_again() -> None:
+    threading.Timer(0.02, os.kill, (os.getpid(), Stop.asked)).start()
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and give its exit status: a fault of the input is one sentence on standard error and status 2."""
     try:
-        result = app(list(arguments), prog_name="kernelwright", standalone_mode=False)
+        # Not app(...) itself, which would set a hook of its own for exceptions.
+        command = typer.main.get_command(app)
+        result = command(list(arguments), prog_name="kernelwright", standalone_mode=False)
         sys.stdout.flush()
-    except (KeyboardInterrupt, typer.Abort):
-        result = STOPPED
-    except SystemExit as stop:
-        result = stop.code
+    except (KeyboardInterrupt, typer.Abort, Stop):
+        return _stopped()
+    except SystemExit as end:  # typer's answer to a closed pipe
+        result = end.code
     except BrokenPipeError:  # `| head` has read enough; nothing more can be said there
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE
     except Exception as error:
-        return _tell(error)
-    if result in (STOPPED, TERMINATED):
-        note("kernelwright: stopped.")
+        return _tell(error) if Stop.asked is None else _stopped()  # an import was broken off, say
+    if result == 128 + signal.SIGINT:  # typer's answer to a KeyboardInterrupt
+        return _stopped()
     return result if isinstance(result, int) else 0
+
+
+def _stopped() -> int:
+    """The status of a shell for a command that a signal ended."""
+    if Stop.asked is not None:
+        signal.signal(Stop.asked, signal.SIG_IGN)  # no more of it: this is the end
+    note("kernelwright: stopped.")
+    return 128 + (Stop.asked or signal.SIGINT)
 
 
 def _tell(error: Exception) -> int:
