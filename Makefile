@@ -41,13 +41,13 @@ lint: .venv/.ready ## Check style, formatting and the direction of imports
 type: .venv/.ready ## Check the types
 	$(BIN)/mypy
 
-bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, write the page (over an hour; a killed run goes on)
+bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, write the page (most of an hour; a killed run goes on)
 	$(BIN)/python benchmarks/run.py suite scaling figures
 	$(BIN)/python benchmarks/run.py micro --record
 	$(BIN)/python docs/tables.py
 
 bench-quick: .venv/.ready .venv-peers/.ready ## The same on four small data sets (minutes), into files of its own
-	$(BIN)/python benchmarks/run.py --quick suite micro figures
+	$(BIN)/python benchmarks/run.py --quick suite scaling figures micro
 
 bench-more: .venv/.bench ## All other benchmarks: the tables in benchmarks/results (hours)
 	$(BIN)/python benchmarks/run.py floor head default fits large hyper probabilities cluster

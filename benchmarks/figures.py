@@ -19,7 +19,7 @@ SHOWN = ("accuracy %", "log loss", "calibration error", "CPU seconds to fit")
 def colours(methods: list[str]) -> dict[str, object]:
     """Ours in black, the others around the colour circle, in the order of the file."""
     others = [method for method in methods if method != OURS]
-    wheel = plt.get_cmap("turbo")(np.linspace(0.05, 0.95, max(len(others), 1)))
+    wheel = plt.get_cmap("turbo")(np.linspace(0.05, 0.95, len(others)))
     return dict(zip(others, wheel, strict=True)) | {OURS: "black"}
 
 
@@ -67,24 +67,22 @@ def ranks_figure(rows: list[ranks.Row]) -> Figure | None:
 
 
 def scaling_figure(rows: list[ranks.Row]) -> Figure | None:
-    methods = list(dict.fromkeys(row["method"] for row in rows))
+    finished = [row for row in rows if not row["note"]]
+    methods = list(dict.fromkeys(row["method"] for row in finished))
+    if not methods:
+        return None
     colour = colours(methods)
     figure, axes = plt.subplots(figsize=(9, 6), layout="constrained")
-    drawn = 0
     for method in methods:
-        own = [row for row in rows if row["method"] == method and not row["note"]]
-        if not own:
-            continue
-        sizes, seconds = sizes_and_seconds(own)
+        sizes, seconds = sizes_and_seconds([row for row in finished if row["method"] == method])
         ours = method == OURS
         p = ranks.exponent(*for_exponent(sizes, seconds))
         label = method if np.isnan(p) else f"{method}: $n^{{{p:.1f}}}$"
         axes.loglog(sizes, seconds, "o-", label=label, color=colour[method], linewidth=3 if ours else 1.2, markersize=4)
-        drawn += 1
     axes.set(xlabel="training rows of covtype", ylabel="CPU seconds to fit, one thread")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure if drawn else None
+    return figure
 
 
 def sizes_and_seconds(rows: list[ranks.Row]) -> tuple[np.ndarray, np.ndarray]:

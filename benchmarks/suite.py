@@ -1,11 +1,15 @@
 """Every method on every data set: same rows, one thread, each fit in a process of its own, results row by row.
 
 ``results/suite.csv`` has a row for each data set, fold and method, written when it is done: a run that was stopped goes
-on where it was. Fits run in the peers' environment (``benchmarks/peers.txt``), two at a time.
+on where it was. Fits run in the peers' environment (``benchmarks/peers.txt``), two at a time; each is a fork of a
+process that has loaded its method.
 """
 
+import contextlib
 import csv
 import os
+import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +26,7 @@ from default import scores, splits
 from large import covtype, ijcnn1
 from peers import METHODS
 from probabilities import without_tiny_classes
+from worker import said_file
 
 from kernelwright import datasets
 from kernelwright.files import write_whole
@@ -116,6 +121,7 @@ def groups(quick: bool) -> list[list[Data]]:
 
 
 def chains(quick: bool, methods: Iterable[str] | None = None, data: Iterable[str] | None = None) -> list[Chain]:
+    """Method by method, as each has to be loaded; the largest sets first, so that none is left with them alone."""
     names = [name for name in METHODS if (METHODS[name].quick or not quick) and (not methods or name in methods)]
     return [
         [
@@ -124,8 +130,8 @@ def chains(quick: bool, methods: Iterable[str] | None = None, data: Iterable[str
             if not data or each.name in data
             for fold in range(1 if quick else each.folds)
         ]
-        for group in groups(quick)
         for method in names
+        for group in reversed(groups(quick))
     ]
 
 
@@ -203,25 +209,76 @@ def _what(task: Task) -> dict[str, object]:
     }
 
 
+class Worker:
+    """A process of the peers' environment that has loaded a method (``worker.py``)."""
+
+    def __init__(self, python: Path, method: str) -> None:
+        self.method = method
+        self.process = subprocess.Popen(
+            [python, HERE / "worker.py", method],
+            env=os.environ | ONE_THREAD,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # so that it can be ended together with the fit that it has forked
+        )
+
+    def fit(self, split: Path, answer: Path, seconds: float, patience: float) -> int | None:
+        """The exit status of the fit, or of a worker that died; None, and the end of both, if it took too long."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(f"{split}\t{answer}\t{seconds}\t{MOST_GIB}\n".encode())
+            self.process.stdin.flush()
+        in_time = bool(select.select([self.process.stdout], [], [], patience)[0])
+        if in_time and (line := self.process.stdout.readline()):
+            return int(line)
+        self.end()
+        return self.process.returncode if in_time else None
+
+    @property
+    def lives(self) -> bool:
+        return self.process.poll() is None
+
+    def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+
 class InProcesses:
     """Measures a task in a process of the peers' environment. Splits are made once, and are the same for all."""
 
     def __init__(self, folder: Path, python: Path) -> None:
         self.folder, self.python, self.lock = folder, python, threading.Lock()
+        self.workers: dict[int, Worker] = {}  # one for each thread
+
+    def __enter__(self) -> "InProcesses":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers.values():
+            worker.end()
+
+    def worker(self, method: str) -> Worker:
+        me = threading.get_ident()
+        known = self.workers.get(me)
+        if known is None or known.method != method or not known.lives:
+            if known is not None:
+                known.end()
+            self.workers[me] = Worker(self.python, method)
+        return self.workers[me]
 
     def __call__(self, task: Task) -> dict[str, object]:
         split = self.split_file(task.data, task.fold)
         answer = self.folder / f"answer-{threading.get_ident()}.npz"
+        said = said_file(answer)
         answer.unlink(missing_ok=True)
-        words = [self.python, HERE / "worker.py", task.method, split, answer, str(task.data.seconds), str(MOST_GIB)]
+        said.unlink(missing_ok=True)
         # The worker limits its own CPU time. The clock is for what waits instead of working; on a busy machine
         # a second of CPU time takes several.
         patience = 10.0 * task.data.seconds + 300.0
-        try:
-            done = subprocess.run(words, env=os.environ | ONE_THREAD, timeout=patience, capture_output=True, text=True)
-            status = done.returncode
-        except subprocess.TimeoutExpired:
-            status = None
+        status = self.worker(task.method).fit(split, answer, task.data.seconds, patience)
         with np.load(split) as file:
             sizes = {"training rows": len(file["y_train"]), "test rows": len(file["y_test"])}
             sizes |= {"features": file["X_train"].shape[1], "classes": len(np.unique(file["y_train"]))}
@@ -232,7 +289,7 @@ class InProcesses:
             return {**_what(task), **sizes, **_measured(found, labels)}
         if status is None or status in (-24, -9):  # SIGXCPU, or SIGKILL where a library ignores it
             return {**_what(task), **sizes, "note": f"{NOT_FINISHED} in {task.data.seconds:g} s"}
-        last = (done.stderr.strip().splitlines() or [f"status {status}"])[-1]
+        last = ((said.read_text().strip() if said.exists() else "") or f"status {status}").splitlines()[-1]
         if "bad_alloc" in last or "memory" in last.lower():
             return {**_what(task), **sizes, "note": f"{NOT_FINISHED}: needs more than {MOST_GIB:g} GiB"}
         return {**_what(task), **sizes, "note": f"failed: {last[:200]}"}
@@ -268,5 +325,5 @@ def measure_all(
     """Run in the peers' environment."""
     if not python.exists():
         sys.exit(f"There is no {python}: `make bench` sets up the peers' environment, or say --python PATH.")
-    with tempfile.TemporaryDirectory() as folder:
-        run(todo, path, InProcesses(Path(folder), python), jobs=jobs, progress=progress)
+    with tempfile.TemporaryDirectory() as folder, InProcesses(Path(folder), python) as measure:
+        run(todo, path, measure, jobs=jobs, progress=progress)

@@ -1,20 +1,24 @@
-"""One fit in a process of its own: ``python benchmarks/worker.py METHOD SPLIT.npz ANSWER.npz SECONDS GIB``.
+"""Fits of one method, each in a process of its own: ``python benchmarks/worker.py METHOD``.
 
-SPLIT has X_train, y_train and X_test; ANSWER gets probabilities, seconds and memory, or a note that says why not.
+Each line on standard input is a fit to do: SPLIT.npz, ANSWER.npz, SECONDS and GIB with tabs between. The answer to it
+is a line with the exit status of its process. SPLIT has X_train, y_train and X_test; ANSWER gets probabilities,
+seconds and memory, or a note that says why not; what was printed meanwhile is in a file of its own.
+
 What is measured is fitting and predicting: imports, compilation and (up to two seconds of) a first fit of a small
-made-up table come before. Beyond SECONDS of CPU time from there on the system ends the process, whoever holds the time
-(a loop in C, say).
+made-up table come before, once, and each fit is a fork of the process that has them behind it. Beyond SECONDS of CPU
+time the system ends a fit, whoever holds the time (a loop in C, say).
 """
 
 import contextlib
 import ctypes
 import gc
 import importlib.metadata
-import io
+import os
 import resource
 import signal
 import sys
 import time
+import traceback
 import warnings
 from pathlib import Path
 
@@ -46,7 +50,7 @@ def limit(seconds: float, gibibytes: float) -> None:
 def warm_up(name: str, seconds: float = 2.0) -> None:
     """A fit of a made-up table, or the beginning of it, loads what is loaded late.
 
-    If it fails, the fit that counts will say so.
+    If that fails, the fit that counts will say so.
     """
     random = np.random.default_rng(0)
     X, y = random.normal(size=(60, 4)), np.arange(60) % 3
@@ -56,8 +60,9 @@ def warm_up(name: str, seconds: float = 2.0) -> None:
 
     signal.signal(signal.SIGPROF, enough)
     with contextlib.suppress(Exception):
+        model = METHODS[name].make()
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        METHODS[name].make().fit(X + y[:, None], y).predict_proba(X)
+        model.fit(X + y[:, None], y).predict_proba(X)
     signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
@@ -67,7 +72,6 @@ def answer(name: str, split: dict[str, np.ndarray], seconds: float, gibibytes: f
         version = importlib.metadata.version(METHODS[name].package)
     except Exception as error:  # whatever a package may raise when it is imported
         return {"note": f"does not load: {one_line(error)}"}
-    warm_up(name)
     # What the first fit has freed goes back to the system, or the fit that counts would seem to need less; the peak
     # is counted from here.
     gc.collect()
@@ -102,14 +106,38 @@ def one_line(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
+def said_file(answer_file: Path) -> Path:
+    return answer_file.with_suffix(".txt")
+
+
+def fit_in_this_process(name: str, split: str, path: str, seconds: str, gibibytes: str) -> None:
+    """Ends the process."""
+    status = 1
+    try:
+        with said_file(Path(path)).open("w") as said:
+            os.dup2(said.fileno(), sys.stdout.fileno())
+            os.dup2(said.fileno(), sys.stderr.fileno())
+        with np.load(split) as file:
+            data = dict(file)
+        np.savez(path, **answer(name, data, float(seconds), float(gibibytes)))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
 def main() -> None:
-    name, split, path, seconds, gibibytes = sys.argv[1:]
+    name = sys.argv[1]
     warnings.simplefilter("ignore")
-    with np.load(split) as file:
-        data = dict(file)
-    with contextlib.redirect_stdout(io.StringIO()):  # some methods talk
-        found = answer(name, data, float(seconds), float(gibibytes))
-    np.savez(path, **found)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # some methods talk
+    warm_up(name)
+    for line in sys.stdin:
+        if not (child := os.fork()):
+            fit_in_this_process(name, *line.rstrip("\n").split("\t"))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
 
 
 if __name__ == "__main__":

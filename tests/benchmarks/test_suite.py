@@ -175,8 +175,12 @@ class TestWorker:
     """One real process, with a method that needs nothing but scikit-learn."""
 
     def test_a_fit_is_measured(self, tmp_path):
-        found = suite.InProcesses(tmp_path, sys.executable)(suite.Task(data(seconds=60.0), 0, "logistic regression"))
+        with suite.InProcesses(tmp_path, sys.executable) as measure:
+            found, again = (measure(suite.Task(data(seconds=60.0), 0, "logistic regression")) for _ in range(2))
+            (worker,) = measure.workers.values()
         assert found["note"] == ""
+        assert again["log loss"] == found["log loss"]
+        assert not worker.lives
         assert found["accuracy %"] == 100.0
         assert (found["training rows"], found["test rows"], found["features"], found["classes"]) == (30, 10, 3, 2)
         assert 0.0 < found["CPU seconds to fit"] < 10.0
@@ -233,3 +237,4 @@ def test_pictures_are_drawn_from_rows(tmp_path):
     assert figures.ranks_figure(rows) is not None
     assert figures.trade_figure(rows) is not None
     assert figures.ranks_figure(rows[:1]) is None
+    assert figures.scaling_figure([]) is None
