@@ -26,7 +26,7 @@ import numpy as np
 from peers import METHODS
 
 ROWS_AT_ONCE = 20_000  # predicting 90,000 rows at once would measure memory that nobody needs
-MEMORY_SIGNS = ("memory", "bad_alloc", "DefaultCPUAllocator")
+MEMORY_SIGNS = ("memory", "bad_alloc", "cpuallocator")
 
 
 def cpu_seconds() -> float:
@@ -87,7 +87,7 @@ def answer(name: str, split: dict[str, np.ndarray], seconds: float, gibibytes: f
         p = np.concatenate([model.predict_proba(split["X_test"][i : i + ROWS_AT_ONCE]) for i in parts])
         predicted = cpu_seconds()
     except Exception as error:
-        if isinstance(error, MemoryError) or any(sign in str(error) for sign in MEMORY_SIGNS):
+        if isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in MEMORY_SIGNS):
             return {"note": f"not finished: needs more than {gibibytes:g} GiB", "version": version}
         return {"note": f"failed: {one_line(error)}", "version": version}
     return {

@@ -101,25 +101,23 @@ def judgement(found: Evaluation) -> list[str]:
             "Its probabilities are not clearly better than the class frequencies alone: these columns may say little "
             "about the classes, or there are too few rows."
         )
-    groups = {
-        "Its probabilities are clearly better than those of": "this model is better",
-        "They are clearly worse than those of": "this model is worse",
-        "There is no clear difference to": "no clear difference",
+    openings = {
+        "this model is better": "{subject} are clearly better than those of",
+        "this model is worse": "{subject} are clearly worse than those of",
+        "no clear difference": "There is no clear difference to",
     }
     others = {name: verdict(rival) for name, rival in found.rivals.items() if name != "majority class"}
-    for opening, word in groups.items():
+    subject = "Its probabilities"
+    for word, opening in openings.items():
         names = [name for name, said in others.items() if said == word]
         if names:
-            start = opening.replace("They", "Its probabilities") if not _said(sentences) else opening
-            sentences.append(f"{start} {' and '.join(names)} on the same rows (by log loss).")
+            opening = opening.format(subject=subject)
+            sentences.append(f"{opening} {' and '.join(names)} on the same rows (by log loss).")
+            subject = "They"
     ahead = [name for name, said in others.items() if said == "this model is worse"]
     if ahead:
         sentences.append(f"For probabilities on this table, prefer {' or '.join(ahead)}.")
     return sentences
-
-
-def _said(sentences: list[str]) -> bool:
-    return any(text.startswith("Its probabilities are clearly") for text in sentences)
 
 
 # sections ----------------------------------------------------------------------------------------------
