@@ -177,5 +177,8 @@ def test_a_rival_that_fails_is_left_out():
 
 def test_a_class_of_one_row_does_not_lower_the_number_of_folds():
     assert len(stratified_folds(np.array([0] * 20 + [1] * 20 + [2]), 5)) == 5
+    splits = stratified_folds(y := np.array([0] * 20 + [1]), 5)
+    assert len(splits) == 4  # one fold would have one class to learn from
+    assert all(len(np.unique(y[train])) == 2 for train, _ in splits)
     with pytest.raises(ValueError, match="at least two rows"):
         stratified_folds(np.array([0, 1]), 5)

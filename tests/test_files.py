@@ -31,6 +31,25 @@ def test_a_written_file_may_be_read_by_whoever_may_read_a_new_one(tmp_path):
     assert os.stat(tmp_path / "whole").st_mode == os.stat(tmp_path / "plain").st_mode
 
 
+def test_a_private_file_stays_private(tmp_path):
+    path = tmp_path / "private"
+    path.write_bytes(b"")
+    path.chmod(0o600)
+    write_whole(path, b"secret")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders")
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        write_whole(tmp_path / "pipe", b"")
+    with pytest.raises(IsADirectoryError):
+        write_whole(tmp_path, b"")
+    assert (tmp_path / "pipe").is_fifo()
+    assert list(tmp_path.iterdir()) == [tmp_path / "pipe"]
+
+
 def test_what_a_killed_process_left_is_removed_by_the_next_to_write_the_same_file(tmp_path):
     path = tmp_path / "model.kw"
     code = f"""

@@ -207,3 +207,7 @@ def test_a_sum_is_that_of_its_parts():
 def test_points_too_large_for_a_variance_are_refused_in_words(make):
     with pytest.raises(ValueError, match="variance overflows"):
         make().prepare(torch.tensor([[0.0], [1e200]], dtype=torch.float64))
+
+
+def test_a_matrix_among_the_parameters_is_named_by_its_shape():
+    assert repr(Wishart(D=np.eye(2))).count("<array of shape (2, 2)>") == 1

@@ -255,6 +255,8 @@ def prediction_sets(evaluation: Evaluation, probabilities: np.ndarray, coverage:
 def stratified_folds(labels: np.ndarray, folds: int = 5, *, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
     """Places of training and test rows, with the classes in equal shares; fewer folds where a class is smaller.
 
+    A fold that would leave one class alone to learn from, because the only row of the other is tested, is left out.
+
     Examples
     --------
     >>> import numpy as np
@@ -269,7 +271,8 @@ def stratified_folds(labels: np.ndarray, folds: int = 5, *, seed: int = 0) -> li
     folds = max(2, min(folds, int(smallest)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class of one row: it is tested without having been learned
-        return list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels[:, None], labels))
+        found = StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels[:, None], labels)
+        return [(train, test) for train, test in found if len(np.unique(labels[train])) > 1]
 
 
 def cross_validate(
@@ -343,7 +346,8 @@ def cross_validate(
         labels[tested],
         classes=classes,
         rows=rows,
-        protocol=f"stratified cross-validation with {len(splits)} folds: every row was predicted by a model that was "
+        protocol=f"stratified cross-validation with {len(splits)} folds: "
+        f"{'every row' if tested.all() else f'each of {tested.sum()} rows'} was predicted by a model that was "
         "learned without it",
         seconds=seconds[""],
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,15 +25,20 @@ NAMED = 50  # letters of a file's name that the name of its temporary file repea
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to that takes its place at ``path`` once all is written and on the disk.
 
-    If writing fails, nothing is left of it, and a file that was at ``path`` before is still there. A process that is
-    killed outright leaves a hidden ``.NAME.*.part`` behind, which the next one to write the same file removes.
+    If writing fails, nothing is left of it, and a file that was at ``path`` before is still there; those who may read
+    it are the same afterwards. A process that is killed outright leaves a hidden ``.NAME.*.part`` behind, which the
+    next one to write the same file removes.
     """
     path = Path(path)
     path = path.resolve() if path.is_symlink() else path  # the file behind a link, not the link
+    if path.exists() and not path.is_file():  # a device or a pipe must not be replaced by a file
+        raise OSError(errno.EISDIR if path.is_dir() else errno.EINVAL, "it is not a regular file", str(path))
     _remove_stale(path)
     temporary = _part(path)
     try:
         with _locked(temporary) as file:
+            if path.exists():
+                os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())  # or a power cut could leave the new name with no content

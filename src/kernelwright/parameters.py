@@ -265,6 +265,8 @@ class Parametrised(nn.Module):
         def short(value: Any) -> str:
             if isinstance(value, float):
                 return f"{value:.4g}"
+            if isinstance(value, np.ndarray) and value.ndim != 1:
+                return f"<array of shape {value.shape}>"
             if isinstance(value, np.ndarray):
                 return "[" + ", ".join(f"{v:.4g}" for v in value[:4]) + (", ...]" if len(value) > 4 else "]")
             return repr(value)

@@ -186,6 +186,31 @@ def test_an_interrupt_is_one_line_and_status_130(fault, files, monkeypatch):
     fault(["predict", files.model, files.test], "stopped", status=130)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fit {t} -t y -o {t}",
+        "fit {t} -t y -o {d}/m.kw --report {d}/m.kw",
+        "fit {t} -t y -o {d}/m.kw --report {t}",
+        "predict {f.model} {t} -o {f.model}",
+        "predict {f.model} {t} -o {d}/../{d.name}/t.csv",
+        "report {f.model} -o {f.model}",
+        "learn-kernel {f.objects} {f.similarities} -o {f.similarities}",
+        "apply-kernel {f.kernel} {f.objects} -o {f.objects}",
+    ],
+)
+def test_a_file_is_not_replaced_by_what_is_made_of_it(files, table, tmp_path, fault, line):
+    words = line.format(t=table("x,y\n" + ROWS), d=tmp_path, f=files).split()
+    kept = {path: path.read_bytes() for path in files.folder.iterdir()}
+    fault(words, "is given twice")
+    assert {path: path.read_bytes() for path in files.folder.iterdir()} == kept
+
+
+def test_a_column_to_leave_out_must_be_there(files, tmp_path, fault):
+    words = ["learn-kernel", files.objects, files.similarities, "-o", tmp_path / "k.kw", "--drop", "wieght"]
+    fault(words, "no column 'wieght'", "did you mean 'weight'?")
+
+
 def test_a_reader_that_has_gone_is_no_reason_to_speak(files, monkeypatch, capsys):
     def closed(*arguments):
         raise BrokenPipeError(32, "Broken pipe")

@@ -7,9 +7,10 @@ from mapie.classification import SplitConformalClassifier
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelwright import EmbeddingClassifier, PredictionSets, datasets
+from kernelwright import EmbeddingClassifier, KreinSVC, PredictionSets, datasets
 from kernelwright.conformal import scores_of
 from kernelwright.features import Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian
@@ -257,3 +258,40 @@ def test_a_label_never_seen_belongs_to_no_class():
     known = PredictionSets(model, 0.9, method="prefit", class_conditional=True).fit(X[y < 2], y[y < 2])
     with_others = PredictionSets(model, 0.9, method="prefit", class_conditional=True).fit(X, y)
     np.testing.assert_array_equal(known.predict_set(X), with_others.predict_set(X))
+
+
+def test_classifiers_without_probabilities_have_sets_too():
+    X, y = blobs(600)
+    new, truth = blobs(2000, seed=1)
+    for classifier in (KreinSVC(), SVC()):
+        sets = PredictionSets(classifier, random_state=0).fit(X, y)
+        assert sets.method_ == "split"
+        assert not hasattr(sets, "predict_proba")
+        inside = sets.predict_set(new)
+        assert 0.87 <= inside[np.arange(len(new)), truth].mean() <= 0.94
+        assert inside.sum(1).mean() < 2.0
+    two = y < 2
+    assert PredictionSets(KreinSVC(), random_state=0).fit(X[two], y[two]).predict_set(new).shape == (2000, 2)
+    pairs = SVC(decision_function_shape="ovo")
+    many = make_blobs(200, centers=5, random_state=0)
+    with pytest.raises(ValueError, match="a column for each class"):
+        PredictionSets(pairs, random_state=0).fit(*many)
+
+
+def test_labels_are_checked_whoever_has_fitted_the_classifier():
+    X, y = load_iris(return_X_y=True)
+    sets = PredictionSets(LogisticRegression(max_iter=500).fit(X, y), method="prefit")
+    with pytest.raises(ValueError, match="requires y"):
+        sets.fit(X, None)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        sets.fit(X, y[:-5])
+
+
+def test_a_matrix_of_kernel_values_is_not_split():
+    X, y = load_iris(return_X_y=True)
+    K = np.asarray(Gaussian(1.0)(X))
+    with pytest.raises(ValueError, match="cannot divide a matrix of kernel values"):
+        PredictionSets(SVC(kernel="precomputed")).fit(K, y)
+    some = np.arange(0, 150, 2)
+    machine = SVC(kernel="precomputed").fit(K[np.ix_(some, some)], y[some])
+    assert PredictionSets(machine, method="prefit").fit(K[1::2, some], y[1::2]).predict_set(K[:, some]).any()

@@ -37,6 +37,10 @@ def kind_of(cells, name="x", **choices):
         ([f"word {k // 2}" for k in range(30)] + [f"once {k}" for k in range(10)], "x", "text"),
         (["same"] * N, "x", "constant"),
         ([None] * N, "x", "constant"),
+        (["x", None] * 6, "ticked", "category"),
+        (["1", None, None] * 4, "ticked", "number"),
+        (["same"] * (N - 1) + [None], "x", "constant"),  # one gap says nothing, nor does
+        (["same"] + [None] * (N - 1), "x", "constant"),  # one value
     ],
 )
 def test_kinds_are_found_from_the_cells(cells, name, kind):
@@ -90,7 +94,9 @@ def test_a_decimal_comma_is_one_only_where_commas_do_not_separate():
 
 def test_infinity_is_no_number():
     assert numbers(text_table(x=["inf", "2"]), "x")[1].tolist() == [True, False]
-    assert numbers(as_table(pd.DataFrame({"x": [np.inf, 2.0]})), "x")[1].tolist() == [True, False]
+    values, odd = numbers(as_table(pd.DataFrame({"x": [np.inf, 2.0]})), "x")
+    assert odd.tolist() == [True, False]
+    np.testing.assert_array_equal(values, [np.nan, 2.0])
 
 
 def test_what_is_new_is_found_with_its_lines():

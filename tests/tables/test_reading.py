@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from kernelwright import MemoryBudgetError, arrays
-from kernelwright.tables import read_table, write_table
+from kernelwright.tables import read_similarities, read_table, write_table
 from kernelwright.tables.writing import check_output, write_bytes
 
 TEXT = "name,age\nAda,36\nAlan,41\n"
@@ -199,3 +199,12 @@ def test_a_quoted_name_may_hold_another_delimiter(tmp_path):
     path = tmp_path / "q.csv"
     path.write_text('id,"income; net; monthly; eur",y\n' + "".join(f"{k},{k % 7},{'ab'[k % 2]}\n" for k in range(9)))
     assert list(read_table(path).names) == ["id", "income; net; monthly; eur", "y"]
+
+
+def test_columns_of_a_parquet_file_may_be_called_by_numbers(tmp_path):
+    pytest.importorskip("pyarrow")
+    matrix = pd.DataFrame(np.eye(5), columns=[str(k) for k in range(5)])
+    matrix.to_parquet(tmp_path / "k.parquet")
+    assert read_table(tmp_path / "k.parquet").names == list("01234")
+    found = read_similarities(tmp_path / "k.parquet", list("01234"), named=False)
+    np.testing.assert_array_equal(found.values, np.eye(5))

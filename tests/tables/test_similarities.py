@@ -42,6 +42,17 @@ def test_labels_that_are_numbers(written):
     np.testing.assert_array_equal(read_similarities(path, names, named=True).values, S)
     path = written(pd.DataFrame(S, columns=names), index=False)
     np.testing.assert_array_equal(read_similarities(path, names, named=True).values, S)
+    path = written(pd.DataFrame(S, index=names, columns=names).iloc[1:, 1:])  # cells as of all objects without labels
+    found = read_similarities(path, names, named=True)
+    np.testing.assert_array_equal(found.values, S[1:, 1:])
+    assert found.places.tolist() == [1, 2, 3]
+
+
+def test_similarities_that_look_like_names_are_none(written):
+    """Objects called 0 to 3, and similarities of nought or one."""
+    yes_or_no = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 0, 1, 1], [0, 0, 1, 1]])
+    path = written(pd.DataFrame(yes_or_no), index=False, header=False)
+    np.testing.assert_array_equal(read_similarities(path, ["0", "1", "2", "3"], named=True).values, yes_or_no)
 
 
 def test_one_triangle_is_enough(written):

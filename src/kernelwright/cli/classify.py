@@ -77,8 +77,8 @@ def fit(
     Kinds of columns are found, gaps filled and categories encoded; identifiers are left out. Every row is then
     predicted by a model that has not seen it, next to the majority class, logistic regression and a random forest.
     """
-    check_model_output(output)
-    page = None if report is None else report_maker(report)
+    check_model_output(output, table, report)
+    page = None if report is None else report_maker(report, table)
     started = time.perf_counter()
     data = TrainingTable.of(read_table(table), target, ids=id_ or (), drop=drop or (), keep=keep or ())
     if not as_json:
@@ -214,7 +214,7 @@ def predict(
     spreadsheets: Spreadsheets = False,
 ) -> None:
     """Tell the classes of new rows: a line for each, with the class and the probability of every class."""
-    check_output(output)
+    check_output(output, model, table)
     fitted = load_model(model, TabularModel)
     rows = read_table(table)
     kept = rows.names if keep_columns else [name for name in fitted.identifiers if name in rows.names]
@@ -355,24 +355,24 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the page, an HTML file.")],
 ) -> None:
     """Write a page about a saved model: how good it is, what it learned, where it errs."""
-    page = report_maker(output)
+    page = report_maker(output, model)
     write_bytes(output, page(load_model(model, (TabularModel, KernelModel))).encode())
     say(f"Report: {output}")
 
 
-def report_maker(output: Path) -> Any:
+def report_maker(output: Path, *others: str | Path) -> Any:
     """The function that writes pages; what is wrong with the place for one is said before any work."""
     from kernelwright.reports import model_report
 
-    check_output(output)
+    check_output(output, *others)
     return model_report
 
 
-def check_model_output(path: Path) -> None:
-    """A model is a file."""
+def check_model_output(path: Path, *others: str | Path | None) -> None:
+    """A model is a file, and none of the others that a command reads or writes."""
     if str(path) == "-":
         raise ValueError("A model cannot go to standard output: give the name of a file.")
-    check_output(path)
+    check_output(path, *others)
     if path.exists() and not path.is_file():
         raise ValueError(f"Cannot write to {path}: it is not a regular file.")
 

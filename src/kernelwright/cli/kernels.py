@@ -58,10 +58,12 @@ def learn_kernel(
     Objects are matched by name where FEATURES has a column of names (found by itself, or --id) and SIMILARITIES has
     labels; otherwise they must stand in the same order.
     """
-    check_model_output(output)
-    page = None if report is None else report_maker(report)
+    check_model_output(output, features, similarities, report)
+    page = None if report is None else report_maker(report, features, similarities)
     started = time.perf_counter()
     objects = read_table(features)
+    for name in drop or ():
+        objects.column(name)  # which says what is wrong if there is none of that name
     identifier = _identifier(objects, id_)
     names = _names(objects, identifier)
     given = read_similarities(similarities, names, named=identifier is not None)
@@ -164,7 +166,7 @@ def apply_kernel(
     """Write the similarities of the objects of one table, or of two, as a matrix with labels."""
     import pandas as pd
 
-    check_output(output)
+    check_output(output, kernel, first, second)
     model = load_model(kernel, KernelModel)
     tables = [read_table(path) for path in ((first,) if second is None else (first, second))]
     encoded = []

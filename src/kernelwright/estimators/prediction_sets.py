@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -30,7 +31,7 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     classifier : estimator
-        With ``predict_proba``: any classifier here, or of scikit-learn. A copy is fitted.
+        With ``predict_proba`` or ``decision_function``: any classifier here, or of scikit-learn. A copy is fitted.
     coverage : float, default=0.9
         Share of new rows whose set is to hold the true class.
     method : {"auto", "leave-one-out", "split", "prefit"}, default="auto"
@@ -80,7 +81,7 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "classifier": [HasMethods(["fit", "predict_proba"])],
+        "classifier": [HasMethods(["fit", "predict_proba"]), HasMethods(["fit", "decision_function"])],
         "coverage": [Interval(Real, 0, 1, closed="neither")],
         "method": [StrOptions({"auto", "leave-one-out", "split", "prefit"})],
         "class_conditional": ["boolean"],
@@ -125,7 +126,7 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._left_out, self._mapie = None, None
         if self.method == "prefit":
             check_is_fitted(self.classifier)
-            self.classifier_, calibration = self.classifier, (X, y)
+            self.classifier_, calibration = self.classifier, _checked(X, y)
         elif self.method == "leave-one-out" or (self.method == "auto" and self._may_leave_out()):
             self.classifier_, calibration = clone(self.classifier).fit(X, y), None
             if not _has_closed_form(self.classifier_):
@@ -155,10 +156,12 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _split(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Fit to some rows and give back the others; each class keeps its first row for the fit."""
-        if y is None:
-            raise ValueError("PredictionSets requires y to be passed, but the target y is None.")
-        X, y = indexable(X, column_or_1d(y, warn=True))
-        check_classification_targets(y)
+        if self.__sklearn_tags__().input_tags.pairwise:
+            raise ValueError(
+                "method='split' cannot divide a matrix of kernel values, whose columns are training rows. Fit the "
+                "classifier to some rows and use method='prefit' with the others, or 'leave-one-out' if it has that."
+            )
+        X, y = _checked(X, y)
         class_labels(y, self)
         rows = np.arange(len(y))
         fitted, held = train_test_split(rows, test_size=self.calibration_share, random_state=self.random_state)
@@ -208,8 +211,18 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     # prediction ----------------------------------------------------------------------------------------
 
     def _log_proba(self, X: Any) -> Tensor:
+        """Logarithms of probabilities; where there are none, of the softmax of decision values, which are as good.
+
+        The promise holds for any score: only how small the sets are depends on it.
+        """
         if hasattr(self.classifier_, "predict_log_proba"):
             return torch.from_numpy(np.asarray(self.classifier_.predict_log_proba(X), dtype=np.float64))
+        if not hasattr(self.classifier_, "predict_proba"):
+            values = torch.from_numpy(np.asarray(self.classifier_.decision_function(X), dtype=np.float64))
+            values = torch.stack([-values, values], 1) if values.ndim == 1 else values
+            if values.shape[1] != len(self.classes_):
+                raise ValueError("The classifier's decision values must have a column for each class ('ovr').")
+            return values.log_softmax(1)
         with np.errstate(divide="ignore"):
             return torch.from_numpy(np.log(np.asarray(self.classifier_.predict_proba(X), dtype=np.float64)))
 
@@ -236,10 +249,19 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.classifier_.predict(X)
 
+    @available_if(lambda self: hasattr(self.classifier, "predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
-        """As the classifier's."""
+        """As the classifier's, if it has them."""
         check_is_fitted(self)
         return self.classifier_.predict_proba(X)
+
+
+def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    if y is None:
+        raise ValueError("PredictionSets requires y to be passed, but the target y is None.")
+    X, y = indexable(X, column_or_1d(y, warn=True))
+    check_classification_targets(y)
+    return X, y
 
 
 def _has_closed_form(classifier: Any) -> bool:

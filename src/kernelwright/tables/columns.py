@@ -145,7 +145,9 @@ def numbers(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
     series = table.frame[name]
     if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_bool_dtype(series.dtype):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-        return values, np.isinf(values)
+        odd = np.isinf(values)
+        values[odd] = np.nan
+        return values, odd
     words = texts(table, name)
     if table.decimal_comma and (comma := words.str.fullmatch(DECIMAL_COMMA) == True).any():  # noqa: E712, NaN is neither
         words = words.where(~comma, words.str.replace(",", "."))
@@ -185,7 +187,8 @@ def _describe(table: Table, name: str, keep: bool) -> Column:
     given = words.dropna()
     missing, distinct = len(words) - len(given), int(given.nunique())
     seen = (missing, distinct)
-    if distinct < 2 and not (keep and distinct):
+    ticked = distinct == 1 and min(missing, len(given)) > 1  # a value or a blank: which rows have it may say something
+    if distinct < 2 and not ticked and not (keep and distinct):
         words_of_it = tuple(given.unique())
         left_out = f"left out: {'one value only' if distinct else 'no values'}"
         return Column(name, "constant", left_out, *seen, categories=words_of_it)

@@ -242,6 +242,10 @@ def _checked_lines(content: bytes, source: str, delimiter: str, header: bool) ->
             if not row or (len(row) == 1 and not row[0].strip()):
                 continue
             if names is None:
+                if header and len(row) > 1 and all(map(_is_number, row)):
+                    raise ValueError(
+                        f"The first line of {source} holds numbers. It must hold the names of the columns."
+                    )
                 names = _checked_names(row, source) if header else [f"column {k + 1}" for k in range(len(row))]
                 if header:
                     continue
@@ -261,8 +265,6 @@ def _checked_lines(content: bytes, source: str, delimiter: str, header: bool) ->
 def _checked_names(row: Sequence[str], source: str) -> list[str]:
     """Names of columns, all different; one without a name is called by its place."""
     names = [name.strip() or f"column {k + 1}" for k, name in enumerate(row)]
-    if len(names) > 1 and all(_is_number(name) for name in row):
-        raise ValueError(f"The first line of {source} holds numbers. It must hold the names of the columns.")
     twice = [name for k, name in enumerate(names) if name in names[:k]] if len(set(names)) < len(names) else []
     if twice:
         places = [str(k + 1) for k, name in enumerate(names) if name == twice[0]]

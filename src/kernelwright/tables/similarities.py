@@ -81,6 +81,8 @@ def read_similarities(path: str | Path, objects: Sequence[str], *, named: bool) 
 def _has_labels(cells: np.ndarray, n: int, names: list[str] | None) -> tuple[int, int]:
     """Whether (0 or 1) the first row and the first column are labels."""
     across, down = cells[0, 1:], cells[1:, 0]
+    if _are_names(across, down, names or ()) and _all_words(cells[:1, 0], or_blank=True):
+        return 1, 1  # also where labels are numbers, and an object is missing
     if cells.shape == (n, n) and not _all_words(across) and not _all_words(down):
         return 0, 0
     top, left = cells.shape[0] - n, cells.shape[1] - n
@@ -90,14 +92,21 @@ def _has_labels(cells: np.ndarray, n: int, names: list[str] | None) -> tuple[int
     return int(_all_words(across) or known.issuperset(across)), int(_all_words(down) or known.issuperset(down))
 
 
-def _all_words(cells: np.ndarray) -> bool:
-    """Whether none of the cells is a number or blank."""
+def _are_names(across: np.ndarray, down: np.ndarray, names: Sequence[str]) -> bool:
+    """Whether the first row and the first column name the same objects in the same order."""
+    labels = set(across)
+    return len(labels) == len(across) > 0 and list(across) == list(down) and labels.issubset(names)
+
+
+def _all_words(cells: np.ndarray, *, or_blank: bool = False) -> bool:
+    """Whether none of the cells is a number, or blank."""
     for cell in cells:
         try:
-            float(cell)
+            number = float(cell)
         except ValueError:
             continue
-        return False
+        if not (or_blank and np.isnan(number)):
+            return False
     return True
 
 

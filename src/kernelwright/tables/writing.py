@@ -22,11 +22,16 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
-def check_output(path: str | Path) -> None:
-    """Say what is wrong with a place to write to before any work is done for it."""
+def check_output(path: str | Path, *others: str | Path | None) -> None:
+    """Say what is wrong with a place to write to before any work is done for it.
+
+    ``others`` are files that a command reads or writes as well.
+    """
     path = Path(path)
     if str(path) == STANDARD_OUTPUT:
         return
+    if path.resolve() in [Path(each).resolve() for each in others if each not in (None, STANDARD_OUTPUT)]:
+        raise ValueError(f"{path} is given twice: what is written to it would replace the other. Give another name.")
     if path.is_dir():
         raise ValueError(f"Cannot write to {path}: it is a folder. Give the name of a file.")
     if not path.parent.is_dir():
