@@ -124,7 +124,7 @@ class ClassTotals:
 
 def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
     """Weights of rows: the given ones times those of the classes, made to count rows."""
-    weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True, copy=True)
     counted = weights > 0
     totals = ClassTotals.of(y[counted], weights[counted])
     weights[counted] *= totals.factors(class_weight)[np.searchsorted(totals.classes, y[counted])]

@@ -116,6 +116,11 @@ class EstimatorMap(ProbabilityMap):
         else:
             for k, calibrator in enumerate(self.calibrators):
                 p[:, k] = calibrator.predict(F[:, k, None])
+        if np.isnan(p).any():
+            raise ValueError(
+                f"The calibrator {self.calibrators[0]!r} has no answer to some raw outputs. Choose one that has, such "
+                "as IsotonicRegression(out_of_bounds='clip')."
+            )
         p = np.clip(p, self.smallest, 1.0)
         return torch.from_numpy(np.log(p / p.sum(1, keepdims=True)))
 

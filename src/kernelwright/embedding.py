@@ -76,6 +76,11 @@ class TrainingSet:
             strata=self.strata[index],
         )
 
+    def joined(self, other: TrainingSet) -> TrainingSet:
+        """These rows and those of ``other``; the prior stays."""
+        columns = ("points", "targets", "weights", "strata")
+        return replace(self, **{name: torch.cat([getattr(self, name), getattr(other, name)]) for name in columns})
+
     def sample(self, size: int, generator: torch.Generator) -> TrainingSet:
         """At most ``size`` random rows: of every stratum its share, and at least one row."""
         n = len(self)
@@ -99,14 +104,14 @@ class TrainingSet:
     def spread_sample(self, size: int, generator: torch.Generator) -> TrainingSet:
         """Such rows, weighted so that every stratum counts for as much as it does among all rows.
 
-        No weight is above one: of a heavier row a part would stay when it is left out.
+        No weight is above that of the row itself: of a heavier row a part would stay when it is left out.
         """
         if len(self) <= size:
             return self
         some = self.subset(self.spread(size, generator))
         whole, part = (torch.bincount(rows.strata, rows.weights, int(self.strata.max()) + 1) for rows in (self, some))
-        weights = some.weights * (whole / part.clamp(min=1e-300))[some.strata]
-        return replace(some, weights=weights / weights.max())
+        factor = (whole / part.clamp(min=1e-300))[some.strata]
+        return replace(some, weights=some.weights * factor / factor.max())
 
     def folds(self, n_folds: int) -> np.ndarray:
         """A fold number for each row: rows take turns in the order of their strata, so that no fold is empty."""

@@ -58,6 +58,8 @@ EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
 FEATURE_ROWS = 4096  # rows whose features are held at once
 LEFT_OUT_ROWS = 5000  # rows whose leave-one-out outputs are enough to calibrate on
 SINGLE_RESIDUAL = 1e-4  # by which outputs at training rows may miss, with kernel values of single precision
+VALUE_ERROR = 1e-4  # of kernel values, relative to the largest
+LANDMARK_ERROR = 1e-3  # in the mean square, by which outputs may miss with landmarks, an approximation anyhow
 HERDING_CANDIDATES = 5000  # of each class: their kernel matrix must fit
 
 
@@ -197,7 +199,7 @@ def nystroem(
     landmarks = rest.points[rest.spread(n_landmarks, generator)]
     scaled = ridge * data.total_weight / rest.total_weight  # the absolute ridge stays
     rows, embedding = _by_landmarks(kernel, rest, scaled, landmarks, precision)
-    if embedding.residual > 10.0 * RESIDUAL[rows.dtype]:
+    if not embedding.residual <= 10.0 * RESIDUAL[rows.dtype]:
         warnings.warn(
             f"Conjugate gradients stopped after {embedding.n_iter} steps at a relative residual of "
             f"{embedding.residual:.1e}: the ridge is very small for these landmarks. Raise it, or use solver='exact'.",
@@ -214,20 +216,48 @@ def nystroem(
 def _by_landmarks(
     kernel: Kernel, data: TrainingSet, ridge: float, landmarks: Tensor, precision: str
 ) -> tuple[KernelRows, NystroemEmbedding]:
-    """Kernel values of the precision that is asked for, and the embedding; of double, with a warning, if need be."""
+    """Kernel values of the precision that is asked for, and the embedding; of double if single does not do.
+
+    That is said where single was asked for.
+    """
     dtype = {"auto": None, "single": torch.float32, "double": torch.float64}[precision]
     rows = KernelRows(kernel, data.points, landmarks, dtype=dtype)
     embedding = embed_by_landmarks(kernel, data, ridge, landmarks, rows=rows)
+    if rows.dtype == torch.float64:
+        return rows, embedding
     if precision == "single" and not embedding.residual <= 10.0 * RESIDUAL[torch.float32]:
-        _warn_of_fallback(
-            f"Conjugate gradients in single precision left a relative residual of {embedding.residual:.1e}."
-        )
-        return _by_landmarks(kernel, data, ridge, landmarks, "double")
-    return rows, embedding
+        trouble = f"Conjugate gradients in single precision left a relative residual of {embedding.residual:.1e}."
+    else:
+        trouble = _trouble_with_single(kernel, rows, landmarks, embedding.coefficients)
+    if not trouble:
+        return rows, embedding
+    if precision == "single":
+        _warn_of_fallback(trouble)
+    return _by_landmarks(kernel, data, ridge, landmarks, "double")
+
+
+def _trouble_with_single(kernel: Kernel, rows: KernelRows, landmarks: Tensor, coefficients: Tensor) -> str:
+    """What is wrong with kernel values of single precision at some of the rows, if anything is."""
+    some = rows.points[spread_rows(len(rows.points))]
+    with torch.no_grad():
+        exact_values = kernel.forward(some, landmarks)
+        error = rows.kernel.forward(some.to(rows.dtype), rows.landmarks).double() - exact_values
+    of_values = float(error.abs().max() / exact_values.abs().max())
+    of_outputs = float((error @ coefficients).square().mean().sqrt())
+    if not of_values <= VALUE_ERROR:  # so the coefficients are those of another kernel
+        return f"Kernel values of single precision are off by {of_values:.1e}."
+    if not of_outputs <= LANDMARK_ERROR:
+        return f"Kernel values of single precision change outputs by {of_outputs:.1e}."
+    return ""
 
 
 def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generator: torch.Generator) -> Solution:
-    """A subset that stands for each class: picked by kernel herding, weighted by the class it stands for."""
+    """A subset that stands for each class: picked by kernel herding, weighted by how often each was picked.
+
+    A row of great weight (one that many others equal) is picked again and again.
+    """
+    if size >= len(data):  # all rows are picked
+        return exact(kernel, data, ridge)
     chosen, weights = [], []
     for stratum in data.strata.unique():
         own = (data.strata == stratum).nonzero()[:, 0]
@@ -235,9 +265,9 @@ def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generato
         picks = max(1, round(size * len(own) / len(data)))
         candidates = own[torch.randperm(len(own), generator=generator)[: max(HERDING_CANDIDATES, picks)]]
         share = data.weights[candidates] / data.weights[candidates].sum()
-        order = herd(kernel.matrix(data.points[candidates]), share, min(picks, len(candidates)), replace=False)
-        chosen.append(candidates[order])
-        weights.append(torch.full((len(order),), total / len(order), dtype=torch.float64))
+        picked, times = herd(kernel.matrix(data.points[candidates]), share, picks).unique(return_counts=True)
+        chosen.append(candidates[picked])
+        weights.append(total / picks * times.double())
     picked = torch.cat(chosen)
     found = exact(kernel, replace(data.subset(picked), weights=torch.cat(weights)), ridge)
     others = torch.ones(len(data), dtype=torch.bool)
@@ -260,10 +290,15 @@ def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[
     """Split off about ``size`` random rows, at least one: of every stratum its share, never all of it."""
     order = torch.randperm(len(data), generator=generator)
     held = torch.zeros(len(data), dtype=torch.bool)
+    stays = torch.zeros(len(data), dtype=torch.bool)
     for stratum in data.strata.unique():
         own = order[data.strata[order] == stratum]
         held[own[: int(len(own) * size / len(data))]] = True
-    if not bool(held.any()):  # strata too small for a share: one row of the largest
+        stays[own[-1]] = True
+    # Strata that are too small for a share of their own have one together.
+    others = order[~(held | stays)[order]]
+    held[others[: max(size - int(held.sum()), 0)]] = True
+    if not bool(held.any()):  # one row of the largest
         held[(data.strata == data.strata.bincount().argmax()).nonzero()[0]] = True
     return data.subset(~held), data.subset(held)
 

@@ -187,7 +187,8 @@ def _grid(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
     """Folds over a grid of ridges and of factors on all length scales; the Brier loss decides."""
     objective = Objective("folds", loss="brier", folds=min(settings.n_folds, len(data)))
     state = copy.deepcopy(kernel.state_dict())
-    scales = [name for name in state if name.endswith("log_lengthscale")]
+    learned = (name for name, number in kernel.named_parameters() if number.requires_grad)
+    scales = [name for name in learned if name.endswith("log_lengthscale")]
     factors = np.log(2.0) * np.arange(-3, 4) if scales else np.zeros(1)
     states = [{name: v + factor if name in scales else v for name, v in state.items()} for factor in factors]
     history: list[Step] = []

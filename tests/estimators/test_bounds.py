@@ -165,6 +165,8 @@ def test_features_and_networks_have_bounds_too():
 def test_a_warm_start_makes_no_kernel_fixed():
     X, y = draw(100, 0)
     model = EmbeddingClassifier(Gaussian(1.0), learn="leave-one-out", warm_start=True, max_iter=3).fit(X, y)
-    model.set_params(learn=None).fit(X, y)
-    with pytest.raises(ValueError, match="kernel_share"):
-        model.risk_bound("rademacher-fixed-kernel")
+    for learn in ("median", "leave-one-out"):
+        with pytest.raises(ValueError, match="kernel_share"):
+            model.set_params(learn=learn).fit(X, y).risk_bound("rademacher-fixed-kernel")
+    assert model.set_params(learn=None).fit(X, y).risk_bound("rademacher-fixed-kernel").total > 0
+    assert float(model.kernel_.lengthscale) == pytest.approx(1.0)  # as given, not as learned before

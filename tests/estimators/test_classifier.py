@@ -10,6 +10,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine, make_classification, make_moons
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
@@ -564,3 +565,47 @@ def test_a_model_in_single_precision_predicts_in_it(kernel, monkeypatch):
     assert answers.dtype == np.float64
     np.testing.assert_allclose(answers, double.predict_proba(X), atol=1e-4)
     np.testing.assert_allclose(single.embedding_weights(X[:5]), double.embedding_weights(X[:5]), atol=1e-3)
+
+
+@pytest.mark.parametrize("learn", ["auto", "median", "cross-validation", "leave-one-out"])
+def test_a_part_that_is_frozen_stays_as_it_is(moons, learn):
+    X, y = moons
+    kernel = Gaussian([1.0, 100.0]).requires_grad_(False)
+    model = EmbeddingClassifier(kernel, learn=learn, random_state=0, max_iter=3).fit(X, y)
+    np.testing.assert_allclose(model.kernel_.get_params()["lengthscale"], [1.0, 100.0])
+
+
+def test_a_warm_start_is_one_of_what_is_asked_for_now(moons):
+    X, y = moons
+    model = EmbeddingClassifier(Gaussian(), learn="leave-one-out", max_iter=4, warm_start=True).fit(X, y)
+    assert isinstance(model.set_params(kernel=Laplace()).fit(X, y).kernel_, Laplace)
+    model.set_params(kernel=Gaussian(2.0), learn=None, ridge=5.0).fit(X, y)
+    assert (model.ridge_, float(model.kernel_.lengthscale.detach())) == pytest.approx((5.0, 2.0))
+
+
+def test_one_heavy_row_does_not_decide_the_kernel():
+    """500 copies of one row among 4500 others: rows of weight one must count in the sample, whichever it is."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4500, 3))
+    y = (X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=4500) > 0).astype(int)
+    X, y = np.vstack([X, np.zeros((500, 3))]), np.append(y, np.zeros(500, dtype=int))
+    new = rng.normal(size=(1000, 3))
+    truth = new[:, 0] * new[:, 1] + 0.5 * rng.normal(size=1000) > 0
+    for seed in range(3):
+        model = EmbeddingClassifier(Gaussian(1.0), solver="nystroem", n_landmarks=200, random_state=seed).fit(X, y)
+        assert float(model.kernel_.lengthscale.detach().max()) < 50.0
+        assert model.score(new, truth) > 0.68
+
+
+def test_a_calibrator_without_an_answer_is_named(moons):
+    X, y = moons
+    model = EmbeddingClassifier(probability=IsotonicRegression(), learn=None, random_state=0).fit(X[::2], y[::2])
+    with pytest.raises(ValueError, match="out_of_bounds='clip'"):
+        model.predict_proba(X * 1.5)
+
+
+def test_weights_that_were_passed_stay_as_they_were(moons):
+    X, y = moons
+    weights = np.full(len(y), 0.5)
+    EmbeddingClassifier(learn=None, class_weight={0: 0.1, 1: 0.3}).fit(X, y, sample_weight=weights)
+    assert set(weights) == {0.5}

@@ -2,8 +2,10 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -13,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from kernelwright import EmbeddingClassifier, tuning
 from kernelwright.estimators import batches as module
 from kernelwright.features import Network, Nystroem, Polynomial, RandomFourier
-from kernelwright.kernels import Gaussian, Precomputed
+from kernelwright.kernels import Gaussian, Linear, Precomputed
 
 SOLVERS = ["exact", "nystroem", "fourier", "herding"]
 
@@ -211,3 +213,81 @@ def test_faults_of_batches(circles):
         clone(model).partial_fit(X, y, classes=[0, 5])
     with pytest.raises(ValueError, match="no batch"):
         model.fit_batches([])
+
+
+# What later batches bring ----------------------------------------------------------------------------------------
+
+
+def three_blobs(n, n_classes, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    return np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 1.7]])[y] + 0.7 * rng.normal(size=(n, 2)), y
+
+
+def test_a_class_that_later_batches_show_first_is_as_good_as_any():
+    model = EmbeddingClassifier(features=RandomFourier(100, lengthscale="median"), random_state=0)
+    model.partial_fit(*three_blobs(1000, 2, 0), classes=[0, 1, 2])
+    for k in range(9):
+        model.partial_fit(*three_blobs(1000, 3, 1 + k))
+    assert model.class_prior_[2] == pytest.approx(0.3, abs=0.03)
+    X, y = three_blobs(2000, 3, 20)
+    assert (model.predict(X)[y == 2] == 2).mean() > 0.75
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.partial_fit(X, y).predict_proba(X), model.partial_fit(X, y).predict_proba(X))
+
+
+@pytest.mark.parametrize("weight", [0.001, 0.5, 1.0, 3.0])
+def test_a_weight_means_the_same_in_every_batch(weight):
+    model = EmbeddingClassifier(features=RandomFourier(50, lengthscale="median"), random_state=0)
+    for k in range(2):
+        model.partial_fit(*three_blobs(1000, 3, k), sample_weight=np.full(1000, weight))
+    first, sample = model._moments
+    assert first.total == pytest.approx(2000 * max(weight, 1.0))
+    assert float(sample.weights.min()) == pytest.approx(float(sample.weights.max()))
+
+
+def test_rows_without_weight_are_not_seen():
+    model = EmbeddingClassifier(features=RandomFourier(50, lengthscale="median"), random_state=0)
+    model.partial_fit(*three_blobs(500, 3, 0))
+    X, y = three_blobs(200, 3, 1)
+    some = copy.deepcopy(model).partial_fit(X[::2], y[::2])
+    model.partial_fit(X, y, sample_weight=np.tile([1.0, 0.0], 100))
+    np.testing.assert_allclose(model.predict_proba(X), some.predict_proba(X), atol=1e-12)
+
+
+def test_batches_may_be_data_frames_whose_names_are_kept():
+    def frames(columns=("a", "b")):
+        for k in range(6):
+            X, y = three_blobs(1000, 3, k)
+            yield pd.DataFrame(X, columns=["a", "b"])[list(columns if k > 4 else ("a", "b"))], y
+
+    model = EmbeddingClassifier(features=RandomFourier(50, lengthscale="median"), random_state=0).fit_batches(frames())
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(next(frames())[0])
+    with pytest.raises(ValueError, match="feature names"):
+        clone(model).fit_batches(frames(("b", "a")))
+
+
+def test_the_bound_of_features_is_of_all_rows():
+    X = np.linspace(0.0, 10.0, 6000)[:, None]
+    y = (X[:, 0] > 5).astype(int)
+    model = EmbeddingClassifier(features=Polynomial(1), learn=None).partial_fit(X[:4000], y[:4000])
+    largest = float((model.features_(torch.from_numpy(X)) ** 2).sum(1).max().detach())
+    norm = np.sqrt((model.partial_fit(X[4000:], y[4000:]).coefficients_ ** 2).sum())
+    assert model.complexity_ == pytest.approx(np.sqrt(largest) * norm)
+    dense = EmbeddingClassifier(Linear(), learn=None, solver="nystroem", n_landmarks=50, random_state=0)
+    X = np.linspace(0.0, 10.0, 12_000)[:, None]
+    dense.fit(X, X[:, 0] > 5)
+    K = dense.points_ @ dense.points_.T
+    norm = np.sqrt(np.sum(dense.coefficients_ * (K @ dense.coefficients_)))
+    assert dense.complexity_ == pytest.approx(10.0 * norm)
+
+
+def test_fourier_features_of_a_given_kernel_know_nothing_far_away(circles):
+    X, _, y, _ = circles
+    model = EmbeddingClassifier(Gaussian("median"), solver="fourier", n_landmarks=200, random_state=0).fit(X, y)
+    far = np.random.default_rng(0).normal(size=(50, 2)) * 3.0 + 1000.0
+    np.testing.assert_allclose(model.support(far), 0.0, atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(far), np.tile(model.class_prior_, (50, 1)), atol=1e-6)

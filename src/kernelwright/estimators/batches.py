@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import generator, one_hot
+from kernelwright.arrays import generator, one_hot, row_weights
 from kernelwright.chunks import Block, Chunks, DaskRows, example_row
-from kernelwright.embedding import smoothed_prior
+from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.features import Nystroem
 from kernelwright.kernels import FeatureKernel
 from kernelwright.primal import Moments
 from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit, refuse_too_many_features
 
-__all__ = ["BOUND_ROWS", "BatchFitting"]
-
-BOUND_ROWS = 10_000  # enough for the largest k(x, x) of an unbounded kernel
+__all__ = ["BatchFitting"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +85,19 @@ def _has_features(model: BatchFitting) -> bool:
     return True
 
 
+def _joined(parts: list[Any]) -> Any:
+    """Rows one after the other; of data frames a data frame, whose columns have names."""
+    if len(parts) == 1:
+        return parts[0]
+    if not all(hasattr(part, "iloc") for part in parts):
+        return np.concatenate([np.asarray(part) for part in parts])
+    import pandas as pd
+
+    if any(list(part.columns) != list(parts[0].columns) for part in parts):
+        raise ValueError("The columns of the batches differ, or stand in another order.")
+    return pd.concat(parts, ignore_index=True)
+
+
 class BatchFitting:
     """``partial_fit`` and ``fit_batches`` for a classifier that keeps sums over the rows it has seen."""
 
@@ -143,13 +155,17 @@ class BatchFitting:
     def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         """Fit to the first rows, and make room for classes that they do not show."""
         self.fit(X, y, sample_weight)
+        if not isinstance(self.class_weight, str):
+            labels = column_or_1d(y)
+            counted, given = row_weights(labels, sample_weight, self.class_weight), self._given(labels, sample_weight)
+            self._weight_unit = float(counted.sum() / given.sum())
         if classes is None:
             return
         missing = np.setdiff1d(self.classes_, classes)
         if len(missing):
             raise ValueError(f"Labels {list(missing)} are not among the given classes.")
         known, self.classes_ = self.classes_, np.unique(classes)
-        moments, sample, alpha = self._moments
+        moments, sample = self._moments
         places = torch.from_numpy(np.searchsorted(self.classes_, known))
 
         def widened(columns: Tensor) -> Tensor:
@@ -158,10 +174,8 @@ class BatchFitting:
             return wide
 
         moments = replace(moments, cross=widened(moments.cross))
-        sample = replace(sample, targets=widened(sample.targets), strata=places[sample.strata])
-        prior = smoothed_prior(sample.targets, sample.weights)
-        prior = prior if self.learn == "auto" else torch.zeros_like(prior)
-        self._moments = (moments, replace(sample, prior=prior), alpha)
+        targets, prior = widened(sample.targets), widened(sample.prior[None])[0]
+        self._moments = moments, replace(sample, targets=targets, prior=prior, strata=places[sample.strata])
         self._solve_again()
 
     def _add(self, X: Any, y: Any, sample_weight: Any = None) -> None:
@@ -172,24 +186,52 @@ class BatchFitting:
             raise ValueError(f"Labels {list(unknown)} are new: pass all classes to the first call of partial_fit.")
         if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all rows at once; pass a dict to fit in batches.")
-        block = Block(X, np.searchsorted(self.classes_, y), self._weights_of(y, sample_weight))
+        weights = self._given(y, sample_weight) * getattr(self, "_weight_unit", 1.0)
+        counted = weights > 0
+        if not counted.any():
+            return
+        block = Block(X[counted], np.searchsorted(self.classes_, y[counted]), weights[counted])
         sums = sum_rows(block, self.kernel_, self.scaler_, len(self.classes_))
-        before, *others = self._moments
+        before, sample = self._moments
         sums += RowSums(before, *self._range)
-        self._moments, self._range = (sums.moments, *others), (sums.low, sums.high)
+        self._moments = sums.moments, self._resampled(sample, before.total, block)
+        self._range = sums.low, sums.high
         self.ridge_ *= before.total / sums.moments.total
         self._weighted |= sample_weight is not None
 
-    def _weights_of(self, y: np.ndarray, sample_weight: Any) -> np.ndarray:
-        """Weights of rows, not made relative: batches must not differ in what a weight means."""
+    def _given(self, y: np.ndarray, sample_weight: Any) -> np.ndarray:
+        """Weights as they are given. What a weight of one means is settled by the first batch, for all."""
         weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
-        given = self.class_weight or {}
-        return weights * np.array([given.get(label, 1.0) for label in y])
+        of_class = self.class_weight or {}
+        return weights * np.array([of_class.get(label, 1.0) for label in y])
+
+    def _resampled(self, sample: TrainingSet, n_before: float, block: Block) -> TrainingSet:
+        """A fair sample of all rows so far, to calibrate on; of a class that it lacks at least one row."""
+        seed, n_new = round(n_before), len(block.labels)
+        random, n_chosen = np.random.default_rng(seed), n_new
+        if len(sample) + n_new > LEFT_OUT_ROWS:
+            n_chosen = min(n_new, random.binomial(LEFT_OUT_ROWS, n_new / (n_new + n_before)))
+        order = random.permutation(n_new)
+        lacking, first = np.unique(block.labels[order], return_index=True)
+        first = first[np.isin(lacking, sample.strata.numpy(), invert=True)]
+        chosen = np.concatenate([order[first], np.delete(order, first)])[: max(n_chosen, len(first))]
+        X, labels, weights = (column[chosen] for column in block)
+        points = self.kernel_.encode(X if self.scaler_ is None else self.scaler_.transform(X))
+        added = TrainingSet.of(points, one_hot(labels, len(self.classes_)), weights=torch.from_numpy(weights))
+        return sample.sample(LEFT_OUT_ROWS - len(chosen), generator(seed)).joined(added)
 
     def _solve_again(self) -> None:
-        moments, sample, alpha = self._moments
+        moments, sample = self._moments
+        if self.learn == "auto":
+            sample = replace(sample, prior=smoothed_prior(sample.targets, sample.weights))
+            self._moments = moments, sample
         self._holdout = None  # losses of the model as it was before
-        self._calibrate(explicit(moments, self.kernel_.features, sample, self.ridge_), alpha)
+        self._calibrate(explicit(moments, self.kernel_.features, sample, self.ridge_), self._feature_bound())
+
+    def _feature_bound(self) -> float:
+        """``alpha``: the square root of ``sup k(x, x)``, the largest value of all rows where there is no bound."""
+        bound = self.kernel_.features.bound
+        return math.sqrt(self._moments[0].largest if bound is None else bound)
 
     @available_if(_has_features)
     def fit_batches(self, batches: Iterable[tuple[Any, Any]], classes: Any = None) -> Self:
@@ -213,17 +255,17 @@ class BatchFitting:
         True
         """
         rest = iter(batches)
-        first: list[tuple[np.ndarray, np.ndarray]] = []
+        first: list[tuple[Any, np.ndarray]] = []
         for X, y in rest:
-            first.append((np.asarray(X), np.asarray(y)))
+            first.append((X, np.asarray(y)))
             labels = np.concatenate([part for _, part in first])
             if len(labels) >= LEFT_OUT_ROWS and len(np.unique(labels)) > 1:
                 break
         if not first:
             raise ValueError("There was no batch to fit to.")
-        self._first_fit(np.concatenate([part for part, _ in first]), labels, classes, None)
+        self._first_fit(_joined([part for part, _ in first]), labels, classes, None)
         for X, y in rest:
-            self._add(np.asarray(X), np.asarray(y))
+            self._add(X, np.asarray(y))
         self._solve_again()
         return self
 
@@ -269,9 +311,7 @@ class BatchFitting:
             sums = chunks.map_reduce(sum_rows, self.kernel_, self.scaler_, n_classes)
         if self.learn not in (None, "median") and self.batch_size is None:
             self.ridge_ *= data.total_weight / sums.moments.total  # what a sample says of all rows is n lambda
-        with torch.no_grad():
-            alpha = math.sqrt(float(self.kernel_.sup_diag(data.points[:BOUND_ROWS])))
-        self._moments, self._range = (sums.moments, data.sample(LEFT_OUT_ROWS, random), alpha), (sums.low, sums.high)
+        self._moments, self._range = (sums.moments, data.sample(LEFT_OUT_ROWS, random)), (sums.low, sums.high)
         self._solve_again()
         if self.features is None:
             self._report_signature()

@@ -27,7 +27,7 @@ from kernelwright.estimators.base import (
     refuse_if_too_large,
     with_lines,
 )
-from kernelwright.estimators.batches import BOUND_ROWS, BatchFitting, Rows
+from kernelwright.estimators.batches import BatchFitting, Rows
 from kernelwright.estimators.bounds import HERDED, UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.estimators.predictions import EmbeddingPredictions
 from kernelwright.features import FeatureMap, Nystroem, fourier_features
@@ -111,8 +111,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         How the embedding of all rows is held: exactly; in the span of landmarks, by preconditioned conjugate gradients;
         by random Fourier features; by a weighted subset. "auto" is exact up to 8000 rows, landmarks beyond.
     n_landmarks : int or None, default=None
-        Landmarks of "nystroem", features of "fourier", rows of "herding"; ``None`` is one in 20 rows, between 1000
-        and 7500.
+        Landmarks of "nystroem", features of "fourier", rows of "herding"; ``None`` is half of the rows up to
+        5500, then one in 20, up to 7500 (at least 1000).
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
         Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
         "clip" is Eq. (6). Any scikit-learn calibrator is fitted to the same outputs: a classifier
@@ -140,7 +140,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
     holdout_share : float or None, default=None
         Share of the rows that are not fitted at all but kept for ``risk_bound("holdout")``, at random.
     warm_start : bool, default=False
-        Start from the hyperparameters of the last fit.
+        Start from the hyperparameters of the last fit, unless other kernels or features were set since then. With
+        ``learn=None`` there is nothing to start: all is as given.
     callback : callable or None, default=None
         Called with a :class:`~kernelwright.training.Step` after each step; raise ``StopIteration`` to stop.
     device : {"auto", "cpu"}, default="auto"
@@ -303,8 +304,11 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         """
         self._validate_params()
         self.__dict__.pop("_moments", None)
-        self._warm = warm = self.warm_start and hasattr(self, "kernel_")
-        kernel = copy.deepcopy(self.kernel_) if warm else self._start_kernel()
+        asked = f"{self.kernel!r} {self.features!r}"
+        # From where the last fit ended, unless another kernel was asked for since then, or one just as it is given.
+        self._warm = self.warm_start and self.learn is not None and getattr(self, "_asked", None) == asked
+        self._asked = asked
+        kernel = copy.deepcopy(self.kernel_) if self._warm else self._start_kernel()
         chunks: Chunks
         if is_dask(X):
             chunks = self._check_chunks(X, y, sample_weight)
@@ -502,9 +506,11 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
                 moments, sample = sum_up(self.features_, data), data.sample(LEFT_OUT_ROWS, random)
                 found = explicit(moments, self.features_, sample, self.ridge_)
                 self._range = (data.points.min(0).values, data.points.max(0).values)
-            alpha = math.sqrt(float(self.kernel_.sup_diag(data.points[:BOUND_ROWS])))
-        if self._explicit:
-            self._moments = (moments, sample, alpha)
+            if self._explicit:
+                self._moments = (moments, sample)
+                alpha = self._feature_bound()
+            else:
+                alpha = math.sqrt(float(self.kernel_.sup_diag(data.points)))
         self._calibrate(found, alpha)
 
     def _calibrate(self, found: Solution, alpha: float) -> None:

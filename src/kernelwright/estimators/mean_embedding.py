@@ -53,8 +53,8 @@ class ConditionalMeanEmbedding(KernelEstimator):
     learn : {"auto", "leave-one-out", "folds", "median"} or None, default="auto"
         How hyperparameters are chosen. "leave-one-out": each row by the embedding of all others. "folds": each fold
         by the embedding of the other folds. "auto": leave-one-out with a small complexity term, first with equal
-        length scales and then with one for each feature, on at most 1000 rows. "median": length scales at the median
-        distance. ``None``: as given.
+        length scales and then with one for each feature, on a sample of 800 to 2000 rows. "median": length scales at
+        the median distance. ``None``: as given.
     target_kernel : Kernel or None, default=None
         The kernel l between targets. It says which errors count in learning, and what :meth:`sample` spreads over; it
         is not learned, and :meth:`expectation` and :meth:`quantile` use it for nothing else. ``None`` is a Gaussian

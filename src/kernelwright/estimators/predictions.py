@@ -14,7 +14,7 @@ from kernelwright.conformal import LeftOutRows
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.entropy import clip_entropy, embedding_entropy
 from kernelwright.estimators.base import KernelEstimator, ProbabilityClassifier, by_chunks
-from kernelwright.features import FeatureMap, RandomFourier
+from kernelwright.features import Concatenated, FeatureMap, RandomFourier
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.linalg import finite, thin_product, threads_for
 from kernelwright.scaling import TableViews
@@ -81,7 +81,7 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
         """
         if isinstance(self.scaler_, TableViews):
             beyond = torch.from_numpy(self.scaler_.beyond(X))
-        elif isinstance(self.features_, RandomFourier):
+        elif isinstance(self.features_, RandomFourier | Concatenated):
             low, high = self._range
             beyond = (low - points).clamp(min=0.0) + (points - high).clamp(min=0.0)
         else:
@@ -160,7 +160,7 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
 
     def _left_out_features(self) -> LeftOutRows:
         assert self.features_ is not None
-        moments, sample, _ = self._moments
+        moments, sample = self._moments
         Z, W = self.features_(sample.points).double(), torch.from_numpy(self.coefficients_)
         basis = moments.factor(self.ridge_).solve(Z.T.contiguous())
         counts = torch.ones_like(sample.weights) if self._weighted else sample.weights

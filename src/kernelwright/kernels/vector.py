@@ -64,10 +64,12 @@ class HasLengthScales(Parametrised):
     median: bool
 
     def use_median(self) -> None:
-        self.lengthscale = "median"
+        if self.log_lengthscale.requires_grad:  # a part that is frozen stays as it is
+            self.lengthscale = "median"
 
     def tie(self) -> None:
-        self.lengthscale = self.log_lengthscale.detach().mean().exp()
+        if self.log_lengthscale.requires_grad:
+            self.lengthscale = self.log_lengthscale.detach().mean().exp()
 
     def penalty(self) -> Tensor:
         """Half the squared spread of the log length scales."""
