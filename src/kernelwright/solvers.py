@@ -233,6 +233,7 @@ def _by_landmarks(
         return rows, embedding
     if precision == "single":
         _warn_of_fallback(trouble)
+    del rows, embedding  # both matrices at once may not fit
     return _by_landmarks(kernel, data, ridge, landmarks, "double")
 
 
