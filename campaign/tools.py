@@ -60,6 +60,7 @@ def start_child(work: Callable[[], Any], errors: Path) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.unraisablehook = _without_interrupts
         signal.pthread_sigmask(signal.SIG_UNBLOCK, stops)
         work()
         status = 0
@@ -71,6 +72,12 @@ def start_child(work: Callable[[], Any], errors: Path) -> int:
         os.write(2, f"Traceback {error!r}\n".encode())
     finally:
         os._exit(status)  # without what the parent would do at its end
+
+
+def _without_interrupts(lost: Any) -> None:
+    """An interrupt that fell into a destructor is Python's to drop, and is asked for again (``interrupt``)."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
 
 
 def interrupt(number: int, after: float, how: signal.Signals) -> int | None:
