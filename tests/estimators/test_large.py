@@ -241,9 +241,30 @@ def test_a_weight_means_the_same_in_every_batch(weight):
     model = EmbeddingClassifier(features=RandomFourier(50, lengthscale="median"), random_state=0)
     for k in range(2):
         model.partial_fit(*three_blobs(1000, 3, k), sample_weight=np.full(1000, weight))
-    first, sample = model._moments
-    assert first.total == pytest.approx(2000 * max(weight, 1.0))
+    moments, sample, n_rows = model._moments
+    assert n_rows == 2000
+    assert moments.total == pytest.approx(2000 * max(weight, 1.0))
     assert float(sample.weights.min()) == pytest.approx(float(sample.weights.max()))
+
+
+def test_a_new_fit_settles_anew_what_a_weight_means():
+    model = EmbeddingClassifier(features=RandomFourier(50, lengthscale="median"), random_state=0)
+    model.partial_fit(*three_blobs(1000, 3, 0), sample_weight=np.full(1000, 0.001))
+    X, y = three_blobs(1000, 3, 1)
+    assert model.fit(X, y).partial_fit(X, y)._moments[0].total == pytest.approx(2000)
+    model.fit(X, y, sample_weight=np.full(1000, 0.001)).partial_fit(X, y, sample_weight=np.full(1000, 0.001))
+    assert model._moments[0].total == pytest.approx(2000)
+
+
+def test_the_rows_to_calibrate_on_are_of_all_batches_alike_whatever_a_row_weighs():
+    model = EmbeddingClassifier(features=RandomFourier(20, lengthscale="median"), learn=None, random_state=0)
+    for k in range(4):  # batches that can be told apart by where they lie, each of as many rows
+        X, y = three_blobs(4000, 3, k)
+        model.partial_fit(X + np.array([100.0 * k, 0.0]), y, sample_weight=np.full(4000, 4.0))
+    _, sample, n_rows = model._moments
+    assert (len(sample), n_rows) == (5000, 16_000)
+    of_batches = np.bincount((sample.points[:, 0] / 100.0).round().long(), minlength=4)
+    np.testing.assert_allclose(of_batches, 1250, atol=200)
 
 
 def test_rows_without_weight_are_not_seen():

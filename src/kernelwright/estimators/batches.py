@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
-from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import generator, one_hot, row_weights
+from kernelwright.arrays import generator, one_hot
 from kernelwright.chunks import Block, Chunks, DaskRows, example_row
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.features import Nystroem
@@ -117,7 +116,8 @@ class BatchFitting:
         random_state: Any
         features_: Any
         scaler_: Any
-        _moments: Any
+        _moments: tuple[Moments, TrainingSet, int]  # of all rows, a fair sample of them, their number
+        _weight_unit: float
         _range: tuple[Tensor, Tensor]
         _rows: Any
         _gather: Any
@@ -155,17 +155,13 @@ class BatchFitting:
     def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         """Fit to the first rows, and make room for classes that they do not show."""
         self.fit(X, y, sample_weight)
-        if not isinstance(self.class_weight, str):
-            labels = column_or_1d(y)
-            counted, given = row_weights(labels, sample_weight, self.class_weight), self._given(labels, sample_weight)
-            self._weight_unit = float(counted.sum() / given.sum())
         if classes is None:
             return
         missing = np.setdiff1d(self.classes_, classes)
         if len(missing):
             raise ValueError(f"Labels {list(missing)} are not among the given classes.")
         known, self.classes_ = self.classes_, np.unique(classes)
-        moments, sample = self._moments
+        moments, sample, n_rows = self._moments
         places = torch.from_numpy(np.searchsorted(self.classes_, known))
 
         def widened(columns: Tensor) -> Tensor:
@@ -175,7 +171,8 @@ class BatchFitting:
 
         moments = replace(moments, cross=widened(moments.cross))
         targets, prior = widened(sample.targets), widened(sample.prior[None])[0]
-        self._moments = moments, replace(sample, targets=targets, prior=prior, strata=places[sample.strata])
+        sample = replace(sample, targets=targets, prior=prior, strata=places[sample.strata])
+        self._moments = moments, sample, n_rows
         self._solve_again()
 
     def _add(self, X: Any, y: Any, sample_weight: Any = None) -> None:
@@ -186,29 +183,30 @@ class BatchFitting:
             raise ValueError(f"Labels {list(unknown)} are new: pass all classes to the first call of partial_fit.")
         if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all rows at once; pass a dict to fit in batches.")
-        weights = self._given(y, sample_weight) * getattr(self, "_weight_unit", 1.0)
+        weights = self._given(y, sample_weight) * self._weight_unit
         counted = weights > 0
         if not counted.any():
             return
         block = Block(X[counted], np.searchsorted(self.classes_, y[counted]), weights[counted])
         sums = sum_rows(block, self.kernel_, self.scaler_, len(self.classes_))
-        before, sample = self._moments
+        before, sample, n_before = self._moments
         sums += RowSums(before, *self._range)
-        self._moments = sums.moments, self._resampled(sample, before.total, block)
+        self._moments = sums.moments, self._resampled(sample, n_before, block), n_before + len(block.labels)
         self._range = sums.low, sums.high
         self.ridge_ *= before.total / sums.moments.total
         self._weighted |= sample_weight is not None
 
     def _given(self, y: np.ndarray, sample_weight: Any) -> np.ndarray:
-        """Weights as they are given. What a weight of one means is settled by the first batch, for all."""
+        """Weights as they are given. What a weight of one means is settled by the first rows, for all that follow."""
         weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        classes, place = np.unique(y, return_inverse=True)
         of_class = self.class_weight or {}
-        return weights * np.array([of_class.get(label, 1.0) for label in y])
+        return weights * np.array([of_class.get(label, 1.0) for label in classes])[place]
 
-    def _resampled(self, sample: TrainingSet, n_before: float, block: Block) -> TrainingSet:
+    def _resampled(self, sample: TrainingSet, n_before: int, block: Block) -> TrainingSet:
         """A fair sample of all rows so far, to calibrate on; of a class that it lacks at least one row."""
-        seed, n_new = round(n_before), len(block.labels)
-        random, n_chosen = np.random.default_rng(seed), n_new
+        n_new = len(block.labels)
+        random, n_chosen = np.random.default_rng(n_before), n_new
         if len(sample) + n_new > LEFT_OUT_ROWS:
             n_chosen = min(n_new, random.binomial(LEFT_OUT_ROWS, n_new / (n_new + n_before)))
         order = random.permutation(n_new)
@@ -218,13 +216,13 @@ class BatchFitting:
         X, labels, weights = (column[chosen] for column in block)
         points = self.kernel_.encode(X if self.scaler_ is None else self.scaler_.transform(X))
         added = TrainingSet.of(points, one_hot(labels, len(self.classes_)), weights=torch.from_numpy(weights))
-        return sample.sample(LEFT_OUT_ROWS - len(chosen), generator(seed)).joined(added)
+        return sample.sample(LEFT_OUT_ROWS - len(chosen), generator(n_before)).joined(added)
 
     def _solve_again(self) -> None:
-        moments, sample = self._moments
+        moments, sample, n_rows = self._moments
         if self.learn == "auto":
             sample = replace(sample, prior=smoothed_prior(sample.targets, sample.weights))
-            self._moments = moments, sample
+            self._moments = moments, sample, n_rows
         self._holdout = None  # losses of the model as it was before
         self._calibrate(explicit(moments, self.kernel_.features, sample, self.ridge_), self._feature_bound())
 
@@ -311,7 +309,8 @@ class BatchFitting:
             sums = chunks.map_reduce(sum_rows, self.kernel_, self.scaler_, n_classes)
         if self.learn not in (None, "median") and self.batch_size is None:
             self.ridge_ *= data.total_weight / sums.moments.total  # what a sample says of all rows is n lambda
-        self._moments, self._range = (sums.moments, data.sample(LEFT_OUT_ROWS, random)), (sums.low, sums.high)
+        self._moments = sums.moments, data.sample(LEFT_OUT_ROWS, random), len(chunks)
+        self._range = sums.low, sums.high
         self._solve_again()
         if self.features is None:
             self._report_signature()

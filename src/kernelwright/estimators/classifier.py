@@ -304,6 +304,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         """
         self._validate_params()
         self.__dict__.pop("_moments", None)
+        self._weight_unit = 1.0  # what a weight of one counts
         asked = f"{self.kernel!r} {self.features!r}"
         # From where the last fit ended, unless another kernel was asked for since then, or one just as it is given.
         self._warm = self.warm_start and self.learn is not None and getattr(self, "_asked", None) == asked
@@ -474,6 +475,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
             check_consistent_length(X, y)
         labels, weights, kept = self._check_labels(y, sample_weight)
         self._weighted = bool(np.ptp(weights) > 0)
+        if not isinstance(self.class_weight, str):
+            self._weight_unit = float(weights.sum() / self._given(y, sample_weight).sum())
         if not kernel.takes_vectors:
             return Rows(None, kernel.encode_training(X)[torch.from_numpy(kept)], labels, weights), kept
         return Rows(X if kept.all() else X[kept], None, labels, weights), kept
@@ -507,7 +510,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
                 found = explicit(moments, self.features_, sample, self.ridge_)
                 self._range = (data.points.min(0).values, data.points.max(0).values)
             if self._explicit:
-                self._moments = (moments, sample)
+                self._moments = (moments, sample, len(data))
                 alpha = self._feature_bound()
             else:
                 alpha = math.sqrt(float(self.kernel_.sup_diag(data.points)))

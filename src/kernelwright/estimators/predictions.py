@@ -160,7 +160,7 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
 
     def _left_out_features(self) -> LeftOutRows:
         assert self.features_ is not None
-        moments, sample = self._moments
+        moments, sample, _ = self._moments
         Z, W = self.features_(sample.points).double(), torch.from_numpy(self.coefficients_)
         basis = moments.factor(self.ridge_).solve(Z.T.contiguous())
         counts = torch.ones_like(sample.weights) if self._weighted else sample.weights

@@ -99,7 +99,7 @@ def _are_names(across: np.ndarray, down: np.ndarray, names: Sequence[str]) -> bo
 
 
 def _all_words(cells: np.ndarray, *, or_blank: bool = False) -> bool:
-    """Whether none of the cells is a number, or blank."""
+    """Whether none of the cells is a number, nor blank unless that may be."""
     for cell in cells:
         try:
             number = float(cell)
