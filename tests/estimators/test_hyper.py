@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import GridSearchCV
@@ -13,8 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelwright as kw
 from kernelwright import HyperKernelRidge, HyperKernelSVR
+from kernelwright.arrays import generator
 from kernelwright.hyper.bases import PairBasis
 from kernelwright.hyper.learned import LearnedKernel
+from kernelwright.hyper.partition import random_parts
 from kernelwright.hyperkernels import Gaussian, PointPairs, Sum, Wishart
 
 
@@ -119,6 +122,24 @@ def test_divide_and_conquer_is_the_mean_of_its_parts(n_jobs):
         parts.append(LearnedKernel(PairBasis(kernel.hyperkernel, pairs), weights, kernel.bias)(X))
     assert np.allclose(np.mean(parts, 0), K, atol=1e-10)
     assert all(relative_error(part, Y) < 0.5 for part in parts)
+
+
+def test_parts_of_midpoints_share_their_centres_and_are_averaged():
+    X = points(60)
+    Y = gaussian(X, X)
+    model = HyperKernelRidge(Gaussian(), n_partitions=3, n_landmarks=8, ridge=1e-6, bias=False, random_state=0)
+    kernel = model.fit(X, Y).kernel_
+    assert len(kernel.basis) == 8
+    parts = random_parts(60, 3, generator(0))
+    i, j = np.triu_indices(20)
+    naive = []
+    for rows in parts:  # (K_nM^T K_nM + lambda n K_MM)^-1 K_nM^T y over all pairs of a part, those apart twice
+        pairs = PointPairs(torch.from_numpy(X)[rows[i]], torch.from_numpy(X)[rows[j]])
+        K_nM, K_MM = kernel.basis.at(pairs).numpy(), kernel.basis.gram().numpy()
+        counts = np.where(i == j, 1.0, 2.0)
+        A = (K_nM.T * counts) @ K_nM + 1e-6 * counts.sum() * K_MM
+        naive.append(np.linalg.solve(A, (K_nM.T * counts) @ Y[rows[i], rows[j]]))
+    assert np.allclose(kernel.weights.numpy(), np.mean(naive, 0), rtol=1e-5)
 
 
 def test_labels_give_the_ideal_kernel():

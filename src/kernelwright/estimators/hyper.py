@@ -86,7 +86,8 @@ class HyperKernelRidge(PairRegression):
         Pairs to learn from; ``None`` is all or about 100,000, the diagonal and near neighbours always among them.
         "all" of labelled points in the midpoint form with wide hyper-kernels takes time linear in the points.
     n_partitions : int, default=1
-        Learn on so many random parts of the points, and average.
+        Learn on so many random parts of the points, and average. Landmarks are of each part, as in Algorithm 1;
+        centres of "midpoint" are common to all, so that the mean is as fast to evaluate as one part's kernel.
     n_jobs : int or None, default=None
         Parts at the same time.
     coding : {"signed", "indicator"}, default="signed"
@@ -232,18 +233,13 @@ class HyperKernelRidge(PairRegression):
         return self._solved(everything, partial(point_splits, moments, everything), solve, len(X))
 
     def _without_pairs(
-        self, hyper: HyperKernel, X: Tensor, goal: Target, seed: int, random: torch.Generator
+        self, hyper: HyperKernel, centres: Tensor, X: Tensor, goal: Target, random: torch.Generator
     ) -> tuple[Basis, Coefficients] | None:
         """In O(m q^2 r), with wide falloffs and labels; where these are not of low rank, pairs have to be listed."""
         many = self.n_pairs == "all" and len(X) * (len(X) + 1) // 2 > self.USUAL_PAIRS and not self.nonnegative
-        if (
-            not many
-            or self.solver_ != "midpoint"
-            or not isinstance(goal, LabelTarget)
-            or goal.point_weights is not None
-        ):
+        if not many or not isinstance(goal, LabelTarget) or goal.point_weights is not None:
             return None
-        basis = self._basis("midpoint", hyper, X, None, seed, self.n_landmarks)
+        basis = self._basis("midpoint", hyper, centres)
         assert isinstance(basis, MidpointBasis)
 
         def sums(rows: Tensor) -> Tensor:

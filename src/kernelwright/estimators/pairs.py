@@ -119,7 +119,9 @@ class PairRegression(BaseEstimator):
             hyper.requires_grad_(False)
             parts = random_parts(len(points), self.n_partitions, random)
             seed = int(torch.randint(2**31 - 1, (), generator=random))
-            solve = partial(self._solve_part, hyper, seed, scale)
+            # Parts share their centres: the mean of their kernels is then no longer a sum than each of them.
+            centres = self._choose(points, self.n_landmarks or CENTRES, seed) if self.solver_ == "midpoint" else None
+            solve = partial(self._solve_part, hyper, seed, scale, centres)
             # A part travels with its own points alone: all parts together ship the data once.
             whole = len(parts) == 1
             own = ((points[rows], goal if whole else goal.subset(rows), int(rows[0])) for rows in parts)
@@ -227,15 +229,10 @@ class PairRegression(BaseEstimator):
             return "midpoint"
         return "exact" if n_points <= EXACT_UP_TO else "nystroem"
 
-    def _basis(
-        self, solver: str, hyper: HyperKernel, X: Tensor, pairs: Pairs | None, seed: int, size: int | None
-    ) -> Basis:
-        if solver == "exact" and pairs is not None:
-            return PairBasis(hyper, PointPairs(X[pairs.first], X[pairs.second]))
+    def _basis(self, solver: str, hyper: HyperKernel, landmarks: Tensor) -> Basis:
         if solver == "midpoint":
-            basis: Basis = MidpointBasis(hyper, self._choose(X, size or CENTRES, seed))
+            basis: Basis = MidpointBasis(hyper, landmarks)
         else:
-            landmarks = self._choose(X, size or LANDMARKS, seed)
             first, second = torch.triu_indices(len(landmarks), len(landmarks))
             basis = PairBasis(hyper, PointPairs(landmarks[first], landmarks[second]))
         check_memory(
@@ -260,7 +257,7 @@ class PairRegression(BaseEstimator):
         pairs = unique_pairs(target) if small else sample_pairs(target, points, LEARNING_PAIRS, generator=random)
         seed = int(torch.randint(2**31 - 1, (), generator=random))
         solver = "midpoint" if hyper.widths() is not None else "nystroem"
-        basis = self._basis(solver, hyper, points, pairs, seed, LEARNING_CENTRES)
+        basis = self._basis(solver, hyper, self._choose(points, LEARNING_CENTRES, seed))
         split, folds = split_points(points, pairs, random), folds_of(len(points), random)
         rounds = min(LEARNING_ROUNDS, self.max_iter)
         for _ in range(rounds):
@@ -274,19 +271,30 @@ class PairRegression(BaseEstimator):
             self.history_ += train(objective, hyper, split, optimizer=steps).history  # type: ignore[arg-type]
 
     def _solve_part(
-        self, hyper: HyperKernel, seed: int, scale: float, X: Tensor, goal: Target, first_row: int
+        self,
+        hyper: HyperKernel,
+        seed: int,
+        scale: float,
+        centres: Tensor | None,
+        X: Tensor,
+        goal: Target,
+        first_row: int,
     ) -> tuple[Basis, Coefficients]:
-        """The regression on some of the points."""
+        """The regression on some of the points; without centres, landmarks are chosen among them."""
         random = torch.Generator().manual_seed(seed + first_row)
-        if (found := self._without_pairs(hyper, X, goal, seed, random)) is not None:
+        if centres is not None and (found := self._without_pairs(hyper, centres, X, goal, random)) is not None:
             return found
         pairs = self._pairs(goal, X, random)
         with torch.no_grad():
-            basis = self._basis(self.solver_, hyper, X, pairs, seed, self.n_landmarks)
+            if self.solver_ == "exact":
+                basis: Basis = PairBasis(hyper, PointPairs(X[pairs.first], X[pairs.second]))
+            else:
+                chosen = self._choose(X, self.n_landmarks or LANDMARKS, seed) if centres is None else centres
+                basis = self._basis(self.solver_, hyper, chosen)
             return basis, self._coefficients(basis, X, pairs, random, scale)
 
     def _without_pairs(
-        self, hyper: HyperKernel, X: Tensor, goal: Target, seed: int, random: torch.Generator
+        self, hyper: HyperKernel, centres: Tensor, X: Tensor, goal: Target, random: torch.Generator
     ) -> tuple[Basis, Coefficients] | None:
         """The regression on all pairs without visiting them, where that can be."""
         return None

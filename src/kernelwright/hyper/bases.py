@@ -166,6 +166,8 @@ def joined(parts: list[tuple[Basis, Tensor]]) -> tuple[Basis, Tensor]:
     bases, weights = zip(*parts, strict=True)
     first = bases[0]
     if isinstance(first, MidpointBasis):  # its functions are ordered by widths, then by centres
+        if all(torch.equal(basis.centres, first.centres) for basis in bases):
+            return first, torch.stack(weights).sum(0)
         n_widths = len(first.widths()[0])
         basis: Basis = MidpointBasis(first.hyperkernel, torch.cat([basis.centres for basis in bases]))
         return basis, torch.cat([w.reshape(n_widths, -1) for w in weights], 1).reshape(-1)
