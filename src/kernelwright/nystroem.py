@@ -22,7 +22,7 @@ from kernelwright.linalg import factorise, triangular_solve
 
 __all__ = ["KernelRows", "NystroemEmbedding", "embed_by_landmarks"]
 
-BLOCK_ENTRIES = 2**23  # kernel values that are made at once
+BLOCK_ENTRIES = 2**20  # kernel values that are made at once, and stay in the cache for a product and its transpose
 DOUBLE_UP_TO = 2**24  # kernel values; more are kept in single precision
 MOST_STEPS = 200
 RESIDUAL = {torch.float32: 1e-3, torch.float64: 1e-6}  # relative; single precision does not carry further

@@ -60,6 +60,7 @@ LEFT_OUT_ROWS = 5000  # rows whose leave-one-out outputs are enough to calibrate
 SINGLE_RESIDUAL = 1e-4  # by which outputs at training rows may miss, with kernel values of single precision
 VALUE_ERROR = 1e-4  # of kernel values, relative to the largest
 LANDMARK_ERROR = 1e-3  # in the mean square, by which outputs may miss with landmarks, an approximation anyhow
+LANDMARK_CANDIDATES = 5  # rows that are looked at for each landmark
 HERDING_CANDIDATES = 5000  # of each class: their kernel matrix must fit
 
 
@@ -128,9 +129,9 @@ def choose_solver(n: int, n_landmarks: int | None) -> tuple[str, int]:
 
 
 def usual_landmarks(n: int) -> int:
-    """Half of the rows up to 5500, then one in twenty; from 1000 to 7500, if a few matrices of that size fit."""
+    """Half of the rows up to 4000, then one in twenty; from 1000 to 7500, if a few matrices of that size fit."""
     fits = int(math.sqrt(0.2 * free_memory() / 8.0))
-    return max(1, min(max(1000, min(n // 2, 5500), n // 20), 7500, fits))
+    return max(1, min(max(1000, min(n // 2, 4000), n // 20), 7500, fits))
 
 
 def exact(kernel: Kernel, data: TrainingSet, ridge: float, *, precision: str = "auto") -> Solution:
@@ -196,9 +197,9 @@ def nystroem(
     if n_landmarks >= len(data):  # all rows are landmarks
         return exact(kernel, data, ridge, precision=precision)
     rest, held = hold_out(data, min(len(data) // 20, 5000), generator)
-    landmarks = rest.points[rest.spread(n_landmarks, generator)]
-    scaled = ridge * data.total_weight / rest.total_weight  # the absolute ridge stays
-    rows, embedding = _by_landmarks(kernel, rest, scaled, landmarks, precision)
+    noise = ridge * data.total_weight  # what stays the same for some of the rows
+    landmarks = _landmarks(kernel, rest, noise, n_landmarks, generator)
+    rows, embedding = _by_landmarks(kernel, rest, noise / rest.total_weight, landmarks, precision)
     if not embedding.residual <= 10.0 * RESIDUAL[rows.dtype]:
         warnings.warn(
             f"Conjugate gradients stopped after {embedding.n_iter} steps at a relative residual of "
@@ -211,6 +212,28 @@ def nystroem(
     left_out, support = _new_rows(kernel, held, landmarks, alpha)
     of_rows = "single" if rows.dtype == torch.float32 else "double"
     return Solution(landmarks, alpha, embedding.squared_norm, fitted, rest, left_out, support, precision=of_rows)
+
+
+def _landmarks(kernel: Kernel, data: TrainingSet, noise: float, size: int, generator: torch.Generator) -> Tensor:
+    """A third spread over all rows, the others drawn by the squared loss of an embedding by that third.
+
+    What lies between classes needs more landmarks than what lies within one.
+    """
+    size = min(size, len(data))
+    first = data.spread(-(-size // 3), generator)
+    if size == len(first):
+        return data.points[first]
+    others = torch.ones(len(data), dtype=torch.bool)
+    others[first] = False
+    candidates = others.nonzero()[:, 0]
+    candidates = candidates[torch.randperm(len(candidates), generator=generator)[: LANDMARK_CANDIDATES * size]]
+    some = data.subset(candidates)
+    rows, embedding = _by_landmarks(kernel, some, noise / some.total_weight, data.points[first], "auto")
+    outputs = torch.cat([block.double() @ embedding.coefficients for _, block in rows])
+    loss = some.weights * (some.centred - outputs).square().sum(1)
+    loss = loss.nan_to_num(nan=1.0, posinf=1.0).clamp(min=1e-12)  # a poor start must not stop the solve itself
+    drawn = candidates[torch.multinomial(loss, size - len(first), generator=generator)]
+    return data.points[torch.cat([first, drawn])]
 
 
 def _by_landmarks(

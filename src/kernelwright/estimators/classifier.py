@@ -112,7 +112,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         by random Fourier features; by a weighted subset. "auto" is exact up to 8000 rows, landmarks beyond.
     n_landmarks : int or None, default=None
         Landmarks of "nystroem", features of "fourier", rows of "herding"; ``None`` is half of the rows up to
-        5500, then one in 20, up to 7500 (at least 1000).
+        4000, then one in 20, up to 7500 (at least 1000).
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
         Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
         "clip" is Eq. (6). Any scikit-learn calibrator is fitted to the same outputs: a classifier
