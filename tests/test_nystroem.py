@@ -6,7 +6,7 @@ import torch
 
 from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
-from kernelwright.kernels import Gaussian, KroneckerDelta, Laplace, Spectrum, Tabular
+from kernelwright.kernels import Gaussian, KroneckerDelta, Laplace, Matern, Spectrum, Tabular
 from kernelwright.nystroem import KernelRows, embed_by_landmarks
 
 N, M = 150, 3
@@ -96,3 +96,16 @@ def test_the_preconditioner_makes_few_steps_suffice(kernel):
     found = embed_by_landmarks(kernel, rows, 5e-5, rows.points[:300])
     assert found.residual <= 1e-6
     assert found.n_iter < 80  # without a preconditioner the 200 that are allowed do not do
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("kernel", [Gaussian(0.7), Gaussian(2.0), Matern(2.0, nu=2.5)], ids=str)
+def test_landmarks_of_a_smooth_kernel_that_are_nearly_dependent_take_few_steps(kernel, dtype):
+    random = np.random.default_rng(2)
+    points = torch.from_numpy(random.normal(size=(2000, 2)))
+    rows = TrainingSet.of(points, one_hot(random.integers(0, 2, 2000), 2))
+    assert int(torch.linalg.matrix_rank(kernel.matrix(points[:300]), rtol=1e-6)) < 250
+    found = embed_by_landmarks(
+        kernel, rows, 1e-3, points[:300], rows=KernelRows(kernel, points, points[:300], dtype=dtype)
+    )
+    assert found.n_iter < 40

@@ -25,6 +25,7 @@ __all__ = ["KernelRows", "NystroemEmbedding", "embed_by_landmarks"]
 BLOCK_ENTRIES = 2**20  # kernel values that are made at once, and stay in the cache for a product and its transpose
 DOUBLE_UP_TO = 2**24  # kernel values; more are kept in single precision
 MOST_STEPS = 200
+FLOOR = {torch.float32: 1e-6, torch.float64: 1e-10}  # of the eigenvalues of K_MM, relative to its diagonal
 RESIDUAL = {torch.float32: 1e-3, torch.float64: 1e-6}  # relative; single precision does not carry further
 
 
@@ -86,6 +87,8 @@ def embed_by_landmarks(
     balanced = float(data.centred.sum(1).abs().max()) < 1e-9
     T, weights = (w * (data.centred[:, :-1] if balanced else data.centred)).to(rows.dtype), w.to(rows.dtype)
     K_MM = kernel.matrix(landmarks)
+    # Directions below the rounding of the rows say nothing; were they free, the steps would all be spent on them.
+    K_MM.diagonal().add_(FLOOR[rows.dtype] * float(K_MM.diagonal().mean()))
     precondition = _Preconditioner(K_MM, noise, data.total_weight)
 
     def normal(v: Tensor) -> Tensor:
@@ -114,8 +117,7 @@ class _Preconditioner:
     """
 
     def __init__(self, K_MM: Tensor, noise: float, n: float) -> None:
-        # Single precision of the rows leaves errors of this size: directions below it say nothing.
-        self.L = factorise(K_MM, 1e-6 * float(K_MM.diagonal().mean()))
+        self.L = factorise(K_MM)
         self.R = factorise(self.L.transposed_product().mul_(n / len(K_MM)), noise)
 
     def right(self, v: Tensor) -> Tensor:
