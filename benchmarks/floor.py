@@ -13,6 +13,7 @@ from kernelwright.arrays import one_hot
 from kernelwright.distances import squared_euclidean
 from kernelwright.embedding import TrainingSet
 from kernelwright.kernels import Gaussian, Laplace
+from kernelwright.linalg import Workspace
 from kernelwright.objectives import Hyperparameters, Objective
 
 
@@ -48,11 +49,11 @@ def value_and_gradient(
     data: TrainingSet, name: str, kernel: Gaussian | Laplace, loss: str, precision: str = "double"
 ) -> Callable[[], object]:
     """One evaluation of an objective, with memory that is used again, as the training loop has it."""
-    memory = torch.empty(len(data), len(data), dtype=data.points.dtype)
+    workspace = Workspace()
     kernel.prepare(data.points)
     objective = Objective(name, complexity_weight="4e/n", loss=loss, precision=precision)
     hyper = Hyperparameters(kernel, 0.01)
-    return lambda: objective(hyper, data, memory)
+    return lambda: objective(hyper, data, workspace)
 
 
 def side_by_side(tasks: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:

@@ -250,6 +250,7 @@ def test_the_median_distance_of_equal_points_is_one():
 def test_sums_weighted_by_an_outer_product_are_those_of_the_whole_matrix(n):
     rng = np.random.default_rng(n)
     X, B, C, S = (torch.from_numpy(rng.normal(size=shape)) for shape in ((n, 3), (n, 2), (n, 2), (n, n)))
+    S = S + S.T
     W = (B @ C.T * S).numpy()
     expected = [np.sum(W * np.subtract.outer(x, x) ** 2) for x in X.numpy().T]
     np.testing.assert_allclose(squared_outer_sums(X, Outer(B, C), S), expected, rtol=1e-9, atol=1e-9)

@@ -13,7 +13,7 @@ from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import PrecisionWarning
 from kernelwright.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Tabular
-from kernelwright.linalg import Factor
+from kernelwright.linalg import Factor, Workspace
 from kernelwright.objectives import NAMES, Hyperparameters, Objective, value_and_gradient
 from tests import reference as naive
 from tests.cases import N_FEATURES, Case, by_id, settable
@@ -481,9 +481,9 @@ def test_a_factor_in_single_precision_gives_the_numbers_of_double(name, kernel):
     data = TrainingSet.of(torch.from_numpy(rng.normal(size=(60, 3))), one_hot(np.arange(60) % 3, 3))
     kernel.prepare(data.points)
     hyper = Hyperparameters(kernel, 0.01)
-    for memory in (None, torch.empty(60, 60, dtype=torch.float64)):
+    for workspace in (None, Workspace()):
         double, single = (
-            Objective(name, complexity_weight=0.1, precision=precision)(hyper, data, memory)
+            Objective(name, complexity_weight=0.1, precision=precision)(hyper, data, workspace)
             for precision in ("double", "single")
         )
         assert single.value == pytest.approx(double.value, rel=1e-10)
@@ -531,3 +531,17 @@ def test_an_inverse_in_single_precision_that_is_wrong_is_refused(monkeypatch):
     objective = Objective("leave-one-out", precision="single")
     with pytest.warns(PrecisionWarning, match=r"entries that are wrong by 5e-04.*in double precision"):
         objective(Hyperparameters(Gaussian(), 0.1), data)
+
+
+@pytest.mark.parametrize("name", ["rademacher", "leave-one-out", "folds"])
+@pytest.mark.parametrize("kernel", [Gaussian(1.5, ard=True), Laplace(3.0), Gaussian(1.0) + Laplace(2.0)])
+def test_a_workspace_changes_nothing_but_where_numbers_lie(name, kernel):
+    rng, workspace = np.random.default_rng(1), Workspace()
+    for n in (40, 40, 25):  # other numbers in the same memory, then another size
+        data = TrainingSet.of(torch.from_numpy(rng.normal(size=(n, 3))), one_hot(np.arange(n) % 3, 3))
+        kernel.prepare(data.points)
+        hyper, objective = Hyperparameters(kernel, 0.01), Objective(name, complexity_weight=0.1)
+        plain, reused = objective(hyper, data), objective(hyper, data, workspace)
+        assert reused.value == pytest.approx(plain.value, rel=1e-12)
+        for parameter, gradient in plain.gradients.items():
+            np.testing.assert_allclose(reused.gradients[parameter], gradient, rtol=1e-9, atol=1e-12)

@@ -53,7 +53,7 @@ class Watched:
     def __init__(self, objective: Objective, fail=lambda hyper, calls: None) -> None:
         self.objective, self.fail, self.seen = objective, fail, []
 
-    def __call__(self, hyper, data, memory=None):
+    def __call__(self, hyper, data, workspace=None):
         self.seen.append(data.points)
         self.fail(hyper, len(self.seen))
         return self.objective(hyper, data)

@@ -40,15 +40,15 @@ OUTER_ROWS = 128  # of a product of thin matrices that are made at once: they st
 FARTHEST = {torch.float64: 1e145, torch.float32: 1e17}
 
 
-def squared_euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
-    """``|x_i - z_j|^2``, never negative, exactly zero between a point and itself."""
+def squared_euclidean(X: Tensor, Z: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
+    """``|x_i - z_j|^2``, never negative, exactly zero between a point and itself; in ``memory`` if given."""
     other = X if Z is None else Z
     _check_width(X, other)
     centre = _centre(other)
     left = _with_norms(_within_reach(X - centre))
     right = left if Z is None else _with_norms(_within_reach(Z - centre))
     # |x|^2 - 2 x.z + |z|^2 as one product of [x, |x|^2, 1] and [-2z, 1, |z|^2]: no pass over the matrix for the norms.
-    D = left @ torch.cat([-2.0 * right[:, :-2], right[:, -1:], right[:, -2:-1]], 1).T
+    D = torch.mm(left, torch.cat([-2.0 * right[:, :-2], right[:, -1:], right[:, -2:-1]], 1).T, out=memory)
     D = D.clamp_(min=0.0)
     return D.fill_diagonal_(0.0) if Z is None else D
 
@@ -88,16 +88,21 @@ def squared_weighted_sums(X: Tensor, W: Tensor) -> Tensor:
 
 
 def squared_outer_sums(X: Tensor, W: Outer, S: Tensor) -> Tensor:
-    """``s_d = sum_ij W_ij S_ij (x_id - x_jd)^2`` for every feature d, by blocks of rows that stay in the cache."""
+    """``s_d = sum_ij W_ij S_ij (x_id - x_jd)^2`` for every feature d and a symmetric S.
+
+    Each pair is met once, with ``W_ij + W_ji``, by blocks of rows that stay in the cache.
+    """
     X = _within_reach(X - _centre(X))
-    ones, right = torch.cat([X, X.new_ones(len(X), 1)], 1), W.right.T.contiguous()
-    products, column_sums, block = torch.empty_like(ones), X.new_zeros(len(X)), X.new_empty(OUTER_ROWS, len(X))
+    ones = torch.cat([X, X.new_ones(len(X), 1)], 1)
+    left, right = torch.cat([W.left, W.right], 1), torch.cat([W.right, W.left], 1).T.contiguous()
+    products, column_sums, block = torch.empty_like(ones), X.new_zeros(len(X)), X.new_empty(OUTER_ROWS * len(X))
     for start in range(0, len(X), OUTER_ROWS):
-        rows = slice(start, start + OUTER_ROWS)
-        some = W.left[rows]
-        N = torch.mm(some, right, out=block[: len(some)]).mul_(S[rows])
-        products[rows] = thin_product(N, ones)
-        column_sums += N.sum(0)
+        end = min(start + OUTER_ROWS, len(X))
+        N = block[: (end - start) * end].view(end - start, end)
+        torch.mm(left[start:end], right[:, :end], out=N).mul_(S[start:end, :end])
+        N[:, start:] *= 0.5  # here each pair stands twice
+        products[start:end] = thin_product(N, ones[:end])
+        column_sums[:end] += N.sum(0)
     return _squared_sums(X, products, column_sums)
 
 

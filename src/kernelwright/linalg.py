@@ -27,6 +27,7 @@ from kernelwright.errors import NumericalError, NumericalRepairWarning
 __all__ = [
     "Factor",
     "Outer",
+    "Workspace",
     "eigen",
     "factorise",
     "factorise_in_single",
@@ -117,6 +118,19 @@ class _OneBlasThread:
 
 
 _one_blas_thread = _OneBlasThread()
+
+
+class Workspace:
+    """Square float64 matrices to work in, which are used again: fresh memory costs as much as some of the products."""
+
+    def __init__(self) -> None:
+        self._matrices: dict[str, Tensor] = {}
+
+    def matrix(self, name: str, n: int) -> Tensor:
+        """The n x n matrix of that name, with whatever it was left with."""
+        if name not in self._matrices or len(self._matrices[name]) != n:
+            self._matrices[name] = torch.empty(n, n, dtype=torch.float64)
+        return self._matrices[name]
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from kernelwright.kernels import FeatureKernel, Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.linalg import (
     Outer,
+    Workspace,
     factorise,
     factorise_in_single,
     refined_solution,
@@ -150,17 +151,18 @@ class Objective:
         if not 0 < self.epsilon < 1 / math.e:
             raise ValueError(f"The 'epsilon' of an objective must lie between 0 and 1/e. Got {self.epsilon!r} instead.")
 
-    def __call__(self, hyper: Hyperparameters, data: TrainingSet, memory: Tensor | None = None) -> Evaluation:
-        """Value and gradient; ``memory`` is an n x n matrix to work in, which saves asking for one at each step."""
+    def __call__(self, hyper: Hyperparameters, data: TrainingSet, workspace: Workspace | None = None) -> Evaluation:
+        """Value and gradient; a ``workspace`` saves asking for memory at each step."""
         kernel = hyper.kernel
         if isinstance(kernel, FeatureKernel) and kernel.features.n_features < len(data):
             return self._explicit(hyper, kernel.features, data)
         if self.name in ("held-out", "folds"):
             data = self._in_order_of_folds(data)
         ridge = float(hyper.ridge.detach())
-        K, pullback = hyper.kernel.vjp(data.points)
+        memory = None if workspace is None else workspace.matrix("factor", len(data))
+        K, pullback = kernel.vjp_in(workspace, data.points)
         with torch.enable_grad():
-            sup = hyper.kernel.sup_diag(data.points)
+            sup = kernel.sup_diag(data.points)
         tau = self._tau(data)
         at = Setting(ridge, tau, float(sup.detach()), self.loss, self.epsilon, self.precision)
         terms = self._terms(K, data, at, memory)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
+from kernelwright.linalg import Workspace
 from kernelwright.objectives import Evaluation, Hyperparameters, Objective
 from kernelwright.parameters import bounds_from_here, plain_values
 
@@ -156,16 +157,14 @@ class _Journal:
     best_value: float = np.inf
     best_state: dict[str, Tensor] = field(default_factory=dict)
     stopped: bool = False
-    memory: Tensor | None = None  # fresh memory at every step costs as much as some of the products
+    workspace: Workspace = field(default_factory=Workspace)
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
         return {name: p for name, p in self.hyper.named_parameters() if p.requires_grad}
 
     def evaluate(self, rows: Tensor | None = None) -> Evaluation:
         data = self.data if rows is None else self.data.subset(rows)
-        if self.memory is None or len(self.memory) != len(data):
-            self.memory = torch.empty(len(data), len(data), dtype=torch.float64)
-        evaluation = self.objective(self.hyper, data, self.memory)
+        evaluation = self.objective(self.hyper, data, self.workspace)
         if rows is None and evaluation.value < self.best_value:
             self.best_value, self.best_state = evaluation.value, _state(self.hyper)
         return evaluation

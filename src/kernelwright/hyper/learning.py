@@ -10,7 +10,7 @@ from torch import Tensor
 from kernelwright.hyper.bases import Basis
 from kernelwright.hyper.pairs import Pairs
 from kernelwright.hyperkernels import HyperKernel, PointPairs
-from kernelwright.linalg import factorise
+from kernelwright.linalg import Workspace, factorise
 from kernelwright.objectives import Evaluation
 
 __all__ = ["HeldOutPoints", "PairSplit", "split_points"]
@@ -49,7 +49,7 @@ class HeldOutPoints:
     basis: Basis  # of the hyper-kernel that is learned
     ridge: float
 
-    def __call__(self, hyper: HyperKernel, data: PairSplit, memory: Tensor | None = None) -> Evaluation:
+    def __call__(self, hyper: HyperKernel, data: PairSplit, workspace: Workspace | None = None) -> Evaluation:
         """Value and gradient in the raw parameters of the hyper-kernel."""
         parameters = {name: p for name, p in hyper.named_parameters() if p.requires_grad}
         with torch.enable_grad():

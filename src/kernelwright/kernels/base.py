@@ -36,6 +36,7 @@ import torch
 from torch import Tensor, nn
 
 from kernelwright.arrays import as_matrix
+from kernelwright.linalg import Workspace
 from kernelwright.parameters import Parametrised, Positive, Simplex
 
 __all__ = ["Constant", "ConvexSum", "Kernel", "Product", "Scaled", "Sum"]
@@ -129,6 +130,10 @@ class Kernel(Parametrised):
             }
 
         return K.detach(), pullback
+
+    def vjp_in(self, workspace: Workspace | None, X: Tensor) -> tuple[Tensor, Pullback]:
+        """``vjp(X)``, whose matrix may lie in a workspace: there it is good until the next call."""
+        return self.vjp(X)
 
     def matrix(self, X: Tensor) -> Tensor:
         """``forward(X)`` without gradient, by blocks of rows: half the work, and hardly any memory but the result."""

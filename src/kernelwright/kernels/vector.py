@@ -17,7 +17,7 @@ from kernelwright.distances import (
     squared_weighted_sums,
 )
 from kernelwright.kernels.base import Gradients, Kernel, Pullback
-from kernelwright.linalg import Outer
+from kernelwright.linalg import Outer, Workspace
 from kernelwright.parameters import Parametrised, Positive
 
 __all__ = ["Gaussian", "KroneckerDelta", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"]
@@ -150,17 +150,21 @@ class _Euclidean(_Stationary):
         """Gradients in parameters of the profile itself, where it has any."""
         return {}
 
-    def squared_distance(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+    def squared_distance(self, X: Tensor, Z: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
         """Squared distances between scaled points."""
-        return squared_euclidean(X, Z)
+        return squared_euclidean(X, Z, memory)
 
     def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         return self.profile(self.squared_distance(X, Z))
 
     def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+        return self.vjp_in(None, X)
+
+    def vjp_in(self, workspace: Workspace | None, X: Tensor) -> tuple[Tensor, Pullback]:
+        memory = None if workspace is None else workspace.matrix("kernel", len(X))
         with torch.no_grad():
             scaled = X / self.lengthscale
-            D = self.squared_distance(scaled)
+            D = self.squared_distance(scaled, memory=memory)
             K = self.profile(D)
 
         def pullback(dK: Tensor | Outer) -> Gradients:
@@ -245,7 +249,7 @@ class Matern(_Euclidean):
             raise ValueError(f"The 'nu' parameter of Matern must be 0.5, 1.5 or 2.5. Got {value!r} instead.")
         self._nu = float(value)
 
-    def squared_distance(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
+    def squared_distance(self, X: Tensor, Z: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
         return euclidean(X, Z).square()  # its root is taken: the errors of a product would show near zero
 
     def _root(self, D: Tensor) -> Tensor:
