@@ -294,13 +294,17 @@ class Outer:
         return torch.mm(self.left, self.right.T, out=memory)
 
 
-def weighted_gram(Z: Tensor, w: Tensor | None = None) -> Tensor:
-    """``Z^T diag(w) Z`` in float64, by half a product in the precision of Z; no weight of the column w is negative."""
+def weighted_gram(Z: Tensor, w: Tensor | None = None, *, whole: bool = True) -> Tensor:
+    """``Z^T diag(w) Z`` in float64, by half a product in the precision of Z; no weight of the column w is negative.
+
+    If not ``whole`` it has zeros below the diagonal, where ``factorise`` does not look.
+    """
     if w is not None:
         Z = w.sqrt() * Z
     syrk = blas.ssyrk if Z.dtype == torch.float32 else blas.dsyrk
     half = syrk(1.0, Z.contiguous().numpy().T, lower=1)  # in C order the lower triangle is the upper one
-    return _mirror_upper(torch.from_numpy(half.T).double())
+    upper = torch.from_numpy(half.T).double()
+    return _mirror_upper(upper) if whole else upper
 
 
 def _mirror_upper(A: Tensor, tile: int = 256) -> Tensor:
