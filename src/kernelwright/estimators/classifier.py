@@ -74,8 +74,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
     are chosen by gradient, in seconds, with no grid search, and whose outputs are turned into calibrated
     probabilities.
 
-    Most users set at most ``random_state``, ``class_weight``, ``kernel``, ``features`` and ``n_landmarks``; the rest is for
-    research on learning.
+    Most users set at most ``random_state``, ``class_weight``, ``kernel``, ``features`` and ``n_landmarks``; the rest is
+    for research on learning.
 
     Parameters
     ----------
@@ -115,7 +115,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         by random Fourier features; by a weighted subset. "auto" is exact up to 8000 rows, landmarks beyond.
     n_landmarks : int or None, default=None
         Landmarks of "nystroem", features of "fourier", rows of "herding"; ``None`` is 4000 (half
-        of the rows if these are fewer than 8000), beyond 80,000 rows one in 20, at most 7500, fewer where memory is short.
+        of the rows if these are fewer than 8000), beyond 80,000 rows one in 20, at most 7500, and fewer where memory is
+        short.
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
         Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
         "clip" is Eq. (6). Any scikit-learn calibrator is fitted to the same outputs: a classifier
