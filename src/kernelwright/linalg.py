@@ -317,13 +317,13 @@ def _mirror_upper(A: Tensor, tile: int = 256) -> Tensor:
     return A
 
 
-def finite(values: Tensor) -> Tensor:
-    """The values themselves; a :class:`NumericalError` where some row of them has overflowed."""
+def finite(values: Tensor, first: int = 0) -> Tensor:
+    """The values themselves; a :class:`NumericalError` where a row of them, counted from ``first``, has overflowed."""
     if bool(torch.isfinite(values).all()):
         return values
-    row = int((~torch.isfinite(values)).any(1).nonzero()[0])
+    row = first + int((~torch.isfinite(values)).any(1).nonzero()[0])
     raise NumericalError(
-        f"Row {row} (of {len(values)}) is so large that its kernel values or features overflow. Standardise the "
+        f"Row {row} is so large that its kernel values or features overflow. Standardise the "
         "inputs, or use a kernel with bounds."
     )
 
