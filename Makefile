@@ -4,7 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
-# Two test workers, one thread each: more would compete for the same cores.
+# One thread for each test worker: more would compete for the same cores. On a larger machine: make test TEST_WORKERS=8
+TEST_WORKERS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
@@ -17,13 +18,13 @@ demo: .venv/.ready ## Fit a classifier on a small data set and show what comes o
 	@$(BIN)/kernelwright demo
 
 test: .venv/.ready ## Run the tests and the examples in the docstrings
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_WORKERS)
 
 test-oldest: .venv-oldest/.ready ## Run the tests with the oldest versions that are allowed
-	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2 -m "not slow" tests \
+	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n $(TEST_WORKERS) -m "not slow" tests \
 	    --ignore=tests/docs --ignore=tests/examples --ignore=tests/campaign
 
-campaign: .venv/.campaign ## Make faults on purpose, an hour of them, and count what was not borne (docs/reliability.md)
+campaign: .venv/.campaign ## Make faults on purpose, an hour of them, and count what went wrong (docs/reliability.md)
 	$(ONE_THREAD) $(BIN)/python campaign/run.py
 	$(BIN)/python docs/tables.py
 

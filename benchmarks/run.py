@@ -44,8 +44,8 @@ def print_table(title: str, rows: list[dict[str, object]]) -> None:
 
 
 def machine() -> str:
-    with open("/proc/cpuinfo") as file:
-        model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
     return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 

@@ -122,9 +122,13 @@ class ClassTotals:
         return factors * self.rows[counted].sum() / (factors * self.weight).sum()
 
 
+NO_WEIGHT = 1e-150  # relative to the largest: the noise of such a row, one over its weight, would overflow
+
+
 def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
     """Weights of rows: the given ones times those of the classes, made to count rows."""
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True, copy=True)
+    weights[weights < NO_WEIGHT * weights.max(initial=0.0)] = 0.0
     counted = weights > 0
     totals = ClassTotals.of(y[counted], weights[counted])
     weights[counted] *= totals.factors(class_weight)[np.searchsorted(totals.classes, y[counted])]

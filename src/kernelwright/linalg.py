@@ -294,13 +294,17 @@ class Outer:
         return torch.mm(self.left, self.right.T, out=memory)
 
 
-def weighted_gram(Z: Tensor, w: Tensor | None = None) -> Tensor:
-    """``Z^T diag(w) Z`` in float64, by half a product in the precision of Z; no weight of the column w is negative."""
+def weighted_gram(Z: Tensor, w: Tensor | None = None, *, whole: bool = True) -> Tensor:
+    """``Z^T diag(w) Z`` in float64, by half a product in the precision of Z; no weight of the column w is negative.
+
+    If not ``whole`` it has zeros below the diagonal, where ``factorise`` does not look.
+    """
     if w is not None:
         Z = w.sqrt() * Z
     syrk = blas.ssyrk if Z.dtype == torch.float32 else blas.dsyrk
     half = syrk(1.0, Z.contiguous().numpy().T, lower=1)  # in C order the lower triangle is the upper one
-    return _mirror_upper(torch.from_numpy(half.T).double())
+    upper = torch.from_numpy(half.T).double()
+    return _mirror_upper(upper) if whole else upper
 
 
 def _mirror_upper(A: Tensor, tile: int = 256) -> Tensor:
@@ -313,13 +317,13 @@ def _mirror_upper(A: Tensor, tile: int = 256) -> Tensor:
     return A
 
 
-def finite(values: Tensor) -> Tensor:
-    """The values themselves; a :class:`NumericalError` where some row of them has overflowed."""
+def finite(values: Tensor, first: int = 0) -> Tensor:
+    """The values themselves; a :class:`NumericalError` where a row of them, counted from ``first``, has overflowed."""
     if bool(torch.isfinite(values).all()):
         return values
-    row = int((~torch.isfinite(values)).any(1).nonzero()[0])
+    row = first + int((~torch.isfinite(values)).any(1).nonzero()[0])
     raise NumericalError(
-        f"Row {row} (of {len(values)}) is so large that its kernel values or features overflow. Standardise the "
+        f"Row {row} is so large that its kernel values or features overflow. Standardise the "
         "inputs, or use a kernel with bounds."
     )
 

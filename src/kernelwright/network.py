@@ -22,10 +22,11 @@ from torch import Tensor, nn
 from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.kernels import Kernel
-from kernelwright.linalg import Outer
+from kernelwright.linalg import Outer, thin_product
 from kernelwright.objectives import Setting, held_out, in_sample
 from kernelwright.parameters import Positive, raw_bounds
-from kernelwright.primal import Moments, ridge_weights
+from kernelwright.primal import Moments, RidgeSystem
+from kernelwright.risk import clipped_log_loss
 from kernelwright.support import FeatureSupport, KernelSupport, Support, nearest_other
 
 __all__ = [
@@ -116,25 +117,46 @@ class LinearHead(Head):
     """The linear kernel on the features: ``W = (Z^T Z + n ridge)^-1 Z^T Y``, ``r = alpha |W|``."""
 
     def backward(self, Z: Tensor, data: TrainingSet, bound: Bound) -> Parts:  # noqa: D102
-        loss, complexity = self.terms(Z, data, bound)
-        value = loss + bound.tau * complexity
-        value.backward()
-        return Parts(float(value.detach()), float(loss.detach()), float(complexity.detach()))
+        with torch.no_grad():
+            parts, d_Z, d_log_ridge = self.value_and_slopes(Z.detach(), data, bound)
+        slopes = {Z: d_Z, self.log_ridge: self.log_ridge.new_tensor(d_log_ridge)}
+        learned = [each for each in slopes if each.requires_grad]
+        torch.autograd.backward(learned, [slopes[each] for each in learned])
+        return parts
 
-    def terms(self, Z: Tensor, data: TrainingSet, bound: Bound) -> tuple[Tensor, Tensor]:
-        """Loss and complexity, differentiable in the features and the ridge."""
-        Z, targets, w = self.widen(Z), data.targets.to(Z), data.weights
-        embedded, scored = _parts(len(Z), bound)
+    def value_and_slopes(self, Z: Tensor, data: TrainingSet, bound: Bound) -> tuple[Parts, Tensor, float]:
+        """The objective and its slopes in the features and in the logarithm of the ridge, in closed form.
+
+        With P = Z W at the scored rows, G = dloss/dP, ``H = S^-1 dq/dW`` and R = T - Z W at the embedded rows,
+        ``dq/dZ = (w R) H^T + (G - w Z H) W^T`` and ``dq/dnoise = -<H, W>``.
+        """
+        wide, w = self.widen(Z.cpu()), data.weights
+        embedded, scored = _parts(len(wide), bound)
         weighted = bool((w != w[0]).any())
-        total = w[embedded].sum() if weighted else len(w[embedded])
-        given = w[embedded] if weighted else None
-        W = ridge_weights(Z[embedded], targets[embedded], self.ridge * total, given)
-        own = (nn.functional.linear(Z[scored], W.T) * targets[scored]).sum(1)  # faster backward than @
-        share = (w[scored] / w[scored].sum()).to(Z)
-        loss = -(share * own.clamp(bound.epsilon, 1.0).log()).sum()
-        sup = Z[Z.detach().square().sum(1).argmax()].square().sum() if bound.sup is None else bound.sup
-        smallest = torch.finfo(Z.dtype).tiny  # the slope of a square root at zero is infinite
-        return loss, (sup * W.square().sum() + smallest).sqrt()
+        noise = float(self.ridge) * float(w[embedded].sum() if weighted else len(w[embedded]))
+        system = RidgeSystem.of(wide[embedded], noise, w[embedded] if weighted else None)
+        T, rows = data.targets.to(system.z), wide[scored].to(system.z)
+        W = system.weights(T[embedded])
+        P = thin_product(rows, W.to(rows)).double()
+        loss, G = clipped_log_loss(P, data.targets[scored], w[scored], bound.epsilon)
+        G = G.to(rows)
+
+        lengths = torch.linalg.vecdot(wide, wide)
+        sup, squared_norm = float(lengths.max() if bound.sup is None else bound.sup), float(W.square().sum())
+        complexity = math.sqrt(sup * squared_norm)
+        steep = bound.tau / complexity if complexity > 0.0 else 0.0  # twice the slope in sup |W|^2
+
+        H = system.solve((G.T @ rows).T.double() + steep * sup * W)
+        ZH, ZW = system.products(H, W)
+        in_H, in_W = torch.zeros_like(T), torch.zeros_like(T)
+        in_H[embedded], in_W[embedded] = system.weighted(T[embedded] - ZW), -system.weighted(ZH)
+        in_W[scored] += G
+        d_Z = torch.cat([in_H, in_W], 1) @ torch.cat([H.T, W.T])[:, : Z.shape[1]].to(T)
+        if bound.sup is None:
+            longest = lengths.argmax()
+            d_Z[longest] += steep * squared_norm * wide[longest, : Z.shape[1]]
+        value = loss + bound.tau * complexity
+        return Parts(value, loss, complexity), d_Z.to(Z), -noise * float((H * W).sum())
 
     def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> Solution:
         """By a sum over blocks of rows: only one block's features are held at a time."""

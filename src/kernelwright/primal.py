@@ -14,7 +14,7 @@ from torch import Tensor
 
 from kernelwright.linalg import Factor, factorise, triangular_solve, weighted_gram
 
-__all__ = ["Moments", "ridge_weights", "ridge_weights_and_leverages"]
+__all__ = ["Moments", "RidgeSystem", "ridge_weights", "ridge_weights_and_leverages"]
 
 # A sum of single precision products errs by about 1e-7 of the trace: a hundredth of such a noise at most.
 SINGLE_FROM = 1e-5
@@ -51,42 +51,83 @@ def ridge_weights_and_leverages(
     return _Ridge.apply(Z, T, noise, weights, True)
 
 
+@dataclass(frozen=True)
+class RidgeSystem:
+    """``S = Z^T diag(w) Z + noise I``, ready to be solved, by a factor of the smaller of its two sizes."""
+
+    z: Tensor  # features, in the precision to work in
+    w: Tensor | None  # a column
+    noise: float
+    factor: Factor  # of S, or where p > n of diag(root) Z Z^T diag(root) + noise with root = sqrt(w)
+
+    @classmethod
+    def of(cls, Z: Tensor, noise: float, weights: Tensor | None = None, *, primal: bool = False) -> RidgeSystem:
+        """Factorise; ``primal`` asks for the factor of S itself."""
+        dual = not primal and Z.shape[1] > Z.shape[0]
+        z = _solvable(Z) if primal or dual else _workable(Z, noise)
+        w = None if weights is None else weights.detach().to(z)[:, None]
+        rows = _rooted(z, w)
+        gram = weighted_gram(rows.T.contiguous() if dual else rows, whole=False)
+        return cls(z, w, noise, factorise(gram, noise))
+
+    @property
+    def dual(self) -> bool:
+        """Whether the factor is n x n."""
+        return len(self.factor) != self.z.shape[1]
+
+    def weighted(self, rows: Tensor) -> Tensor:
+        """Rows times their weights."""
+        return rows if self.w is None else self.w * rows
+
+    def weights(self, t: Tensor) -> Tensor:
+        """``W = S^-1 Z^T diag(w) t``."""
+        if self.dual:
+            return _rooted(self.z, self.w).T @ self.factor.solve(_rooted(t, self.w))
+        return self.factor.solve((self.weighted(t).T @ self.z).T.double())
+
+    def solve(self, G: Tensor) -> Tensor:
+        """``S^-1 G``; by the n x n factor ``(G - Z^T A^-1 Z G) / noise`` with weighted rows."""
+        if not self.dual:
+            return self.factor.solve(G)
+        rows = _rooted(self.z, self.w)
+        return (G - rows.T @ self.factor.solve(rows @ G)) / self.noise
+
+    def products(self, *coefficients: Tensor) -> tuple[Tensor, ...]:
+        """``Z C`` for each C, in one pass; transposed, as torch is slow at few columns and fast at few rows."""
+        both = torch.cat(coefficients, 1).to(self.z)
+        return (both.T @ self.z.T).T.split([c.shape[1] for c in coefficients], 1)
+
+
 class _Ridge(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, Z: Tensor, T: Tensor, noise: Tensor, weights: Tensor | None, leverages: bool) -> Any:
-        ctx.like, ctx.dual = (Z, T, noise), not leverages and Z.shape[1] > Z.shape[0]
-        level = float(noise.detach())
-        z = _solvable(Z) if leverages or ctx.dual else _workable(Z, level)
-        t, w = T.detach().to(z), None if weights is None else weights.detach().to(z)[:, None]
-        if ctx.dual:  # W = Z^T diag(root) A^-1 diag(root) T with A = diag(root) Z Z^T diag(root) + noise
-            root = z.new_ones(1, 1) if w is None else w.sqrt()
-            ctx.factor = factorise(weighted_gram((root * z).T.contiguous()), level)
-            W = (root * z).T @ ctx.factor.solve(root * t)
-        else:
-            ctx.factor = factorise(weighted_gram(z, w), level)
-            W = ctx.factor.solve(((t if w is None else w * t).T @ z).T.double())
-        U = ctx.factor.solve(z.T).T if leverages else z.new_empty(0)
-        ctx.level, ctx.parts = level, (z, t, w, W, U)
-        q = (z * U).sum(1) if leverages else z.new_empty(0)
+        system = RidgeSystem.of(Z, float(noise.detach()), weights, primal=leverages)
+        t = T.detach().to(system.z)
+        W = system.weights(t)
+        U = system.solve(system.z.T).T if leverages else system.z.new_empty(0)
+        q = (system.z * U).sum(1) if leverages else system.z.new_empty(0)
+        ctx.like, ctx.parts = (Z, T, noise), (system, t, W, U)
         return W.to(Z), q.to(Z)
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> Any:
-        z, t, w, W, U = ctx.parts
+        system, t, W, U = ctx.parts
         G, g = (_solvable(slope) for slope in slopes)
-        H = _inverse_times(ctx.factor, z, w, ctx.level, G) if ctx.dual else ctx.factor.solve(G)
-        weighted = (lambda a: a) if w is None else (lambda a: w * a)
-        both = torch.cat([H, W], 1).to(z)
-        ZH, ZW = (both.T @ z.T).T.tensor_split(2, 1)  # transposed: torch is slow at few columns, fast at few rows
-        ZH = weighted(ZH)
-        d_z = torch.cat([weighted(t - ZW), -ZH], 1) @ both.T
+        H = system.solve(G)
+        ZH, ZW = system.products(H, W)
+        ZH = system.weighted(ZH)
+        d_z = torch.cat([system.weighted(t - ZW), -ZH], 1) @ torch.cat([H, W], 1).to(system.z).T
         d_noise = -(H * W).sum()
         if len(U):
             M = U.T @ (g[:, None] * U)
-            d_z += 2.0 * (g[:, None] * U - weighted(z @ M))
+            d_z += 2.0 * (g[:, None] * U - system.weighted(system.z @ M))
             d_noise = d_noise - M.trace()
         Z, T, noise = ctx.like
         return d_z.to(Z), ZH.to(T), d_noise.to(noise), None, None
+
+
+def _rooted(rows: Tensor, w: Tensor | None) -> Tensor:
+    return rows if w is None else w.sqrt() * rows
 
 
 def _workable(Z: Tensor, noise: float) -> Tensor:
@@ -94,12 +135,6 @@ def _workable(Z: Tensor, noise: float) -> Tensor:
     z = Z.detach().cpu()
     covered = z.dtype == torch.float32 and noise >= SINGLE_FROM * float(z.square().sum())
     return z if covered else z.double()
-
-
-def _inverse_times(factor: Factor, z: Tensor, w: Tensor | None, noise: float, G: Tensor) -> Tensor:
-    """``S^-1 G`` from the n x n factor: ``(G - Z^T A^-1 Z G) / noise`` with weighted rows."""
-    rows = z if w is None else w.sqrt() * z
-    return (G - rows.T @ factor.solve(rows @ G)) / noise
 
 
 def _solvable(A: Tensor) -> Tensor:

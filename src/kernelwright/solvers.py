@@ -203,7 +203,8 @@ def nystroem(
     if not embedding.residual <= 10.0 * RESIDUAL[rows.dtype]:
         warnings.warn(
             f"Conjugate gradients stopped after {embedding.n_iter} steps at a relative residual of "
-            f"{embedding.residual:.1e}: the ridge is very small for these landmarks. Raise it, or use solver='exact'.",
+            f"{embedding.residual:.1e}. Likely causes: (a) a very small ridge: raise it; (b) weights of rows that "
+            "differ by orders of magnitude. Or use solver='exact'.",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -248,7 +249,7 @@ def _by_landmarks(
     embedding = embed_by_landmarks(kernel, data, ridge, landmarks, rows=rows)
     if rows.dtype == torch.float64:
         return rows, embedding
-    if precision == "single" and not embedding.residual <= 10.0 * RESIDUAL[torch.float32]:
+    if not embedding.residual <= 10.0 * RESIDUAL[torch.float32]:
         trouble = f"Conjugate gradients in single precision left a relative residual of {embedding.residual:.1e}."
     else:
         trouble = _trouble_with_single(kernel, rows, landmarks, embedding.coefficients)
@@ -311,13 +312,18 @@ def _new_rows(kernel: Kernel, rows: TrainingSet, points: Tensor, coefficients: T
 
 
 def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[TrainingSet, TrainingSet]:
-    """Split off about ``size`` random rows, at least one: of every stratum its share, never all of it."""
+    """Split off about ``size`` random rows, at least one: of every stratum its share, never all of it.
+
+    Where there are not too many strata, each that has two rows gives one.
+    """
     order = torch.randperm(len(data), generator=generator)
     held = torch.zeros(len(data), dtype=torch.bool)
     stays = torch.zeros(len(data), dtype=torch.bool)
-    for stratum in data.strata.unique():
+    strata = data.strata.unique()
+    for stratum in strata:
         own = order[data.strata[order] == stratum]
-        held[own[: int(len(own) * size / len(data))]] = True
+        least = min(1, len(own) - 1) if len(strata) <= size else 0
+        held[own[: max(int(len(own) * size / len(data)), least)]] = True
         stays[own[-1]] = True
     # Strata that are too small for a share of their own have one together.
     others = order[~(held | stays)[order]]

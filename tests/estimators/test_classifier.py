@@ -22,9 +22,9 @@ from threadpoolctl import threadpool_info
 
 import kernelwright as kw
 from kernelwright import EmbeddingClassifier
-from kernelwright.errors import CollapseWarning, MemoryBudgetError
+from kernelwright.errors import CollapseWarning, MemoryBudgetError, NumericalError
 from kernelwright.estimators import base
-from kernelwright.kernels import ConvexSum, Gaussian, Laplace, Linear, Matern, Spectrum, Tabular
+from kernelwright.kernels import ConvexSum, Gaussian, Laplace, Linear, Matern, Polynomial, Spectrum, Tabular
 
 
 @parametrize_with_checks([EmbeddingClassifier(), EmbeddingClassifier(Gaussian())])
@@ -609,3 +609,65 @@ def test_weights_that_were_passed_stay_as_they_were(moons):
     weights = np.full(len(y), 0.5)
     EmbeddingClassifier(learn=None, class_weight={0: 0.1, 1: 0.3}).fit(X, y, sample_weight=weights)
     assert set(weights) == {0.5}
+
+
+def test_a_warm_start_after_a_fit_that_failed_begins_anew():
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    model = EmbeddingClassifier(warm_start=True, random_state=0)
+    with pytest.raises(ValueError, match="class"):
+        model.fit(X, np.zeros(60))
+    model.fit(X, y)
+    other = EmbeddingClassifier(Gaussian(), learn="leave-one-out", warm_start=True).fit(X, y)
+    other.set_params(kernel=Laplace())
+    with pytest.raises(ValueError, match="class"):
+        other.fit(X, np.zeros(60))
+    assert isinstance(other.fit(X, y).kernel_, Laplace)
+
+
+def test_a_warm_start_sees_all_numbers_of_a_kernel():
+    X, y = np.random.default_rng(0).normal(size=(60, 5)), np.arange(60) % 2
+    settings = {"learn": "rademacher", "max_iter": 1}
+    model = EmbeddingClassifier(Gaussian([1.0, 1, 1, 1, 1]), warm_start=True, **settings).fit(X, y)
+    model.set_params(kernel=Gaussian([1.0, 1, 1, 1, 500.0])).fit(X, y)
+    cold = EmbeddingClassifier(Gaussian([1.0, 1, 1, 1, 500.0]), **settings).fit(X, y)
+    np.testing.assert_allclose(model.kernel_.lengthscale.detach(), cold.kernel_.lengthscale.detach())
+
+
+def test_a_warm_start_bears_a_column_that_has_become_constant():
+    X, y = np.random.default_rng(0).normal(size=(80, 3)), np.arange(80) % 2
+    model = EmbeddingClassifier(warm_start=True, random_state=0).fit(X, y)
+    X[:, 2] = 0.0
+    cold = EmbeddingClassifier(random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.fit(X, y).predict_proba(X), cold.predict_proba(X), atol=1e-10)
+
+
+def test_weights_that_fall_beyond_all_measure_are_none():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    weights = np.exp(-11.9 * np.arange(60))  # the last is 1e-305
+    model = EmbeddingClassifier(Gaussian(), learn=None, ridge=0.01).fit(X, y, sample_weight=weights)
+    few = weights > 1e-150
+    fewer = EmbeddingClassifier(Gaussian(), learn=None, ridge=0.01).fit(X[few], y[few], sample_weight=weights[few])
+    np.testing.assert_allclose(model.predict_proba(X), fewer.predict_proba(X), atol=1e-10)
+
+
+def test_a_row_that_overflows_is_called_by_its_number():
+    X, y = np.random.default_rng(0).normal(size=(1000, 3)), np.arange(1000) % 2
+    new = np.zeros((5000, 3))
+    new[4000] = 1e200
+    model = EmbeddingClassifier(Polynomial(3), learn=None, ridge=0.01).fit(X, y)
+    with pytest.raises(NumericalError, match="Row 4000 is so large"):
+        model.predict(new)
+
+
+def test_landmarks_a_rare_class_and_a_calibrator():
+    X, y = np.random.default_rng(0).normal(size=(1000, 2)), (np.arange(1000) < 15).astype(int)
+    model = EmbeddingClassifier(
+        Gaussian(1.0),
+        learn=None,
+        ridge=1e-3,
+        solver="nystroem",
+        n_landmarks=100,
+        probability=LogisticRegression(),
+        random_state=0,
+    )
+    assert model.fit(X, y).predict_proba(X).shape == (1000, 2)

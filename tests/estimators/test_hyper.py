@@ -487,3 +487,13 @@ def test_exact_is_equation_6_written_out():
     beta = np.linalg.solve(K + ridge * 64 * np.eye(64), Y.ravel())
     expected = [[sum(b * hyper(x, z, *pair) for b, pair in zip(beta, pairs, strict=True)) for z in X] for x in new]
     assert np.allclose(model.predict(new, X), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("labels", ["xor", "stripes", "chance"])
+def test_the_ridge_is_not_chosen_by_what_rounding_has_left(labels):
+    """Huge weights cancel at left-out points; what is left of them must not look like a small error."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(500, 1 if labels == "stripes" else 2))
+    y = {"xor": X[:, 0] * X[:, -1] > 0, "stripes": np.sin(3.0 * X[:, 0]) > 0, "chance": rng.random(500) > 0.5}[labels]
+    model = HyperKernelRidge(random_state=0).fit(X[:250], y[:250].astype(int))
+    assert np.abs(model.predict(X[250:])).max() < 10.0  # targets are +-1

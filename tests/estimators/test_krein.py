@@ -204,3 +204,11 @@ def test_kernel_values_too_large_for_the_machine_are_refused_in_words(C):
     X, y = np.array([[0.0], [1.0], [2.0], [1e150]]), [0, 1, 0, 1]
     with pytest.raises(NumericalError, match=r"no finite solution: .*1.0e\+300.*standardised"):
         KreinSVC(Linear(), C=C).fit(X, y)
+
+
+def test_a_class_of_weight_zero_is_left_out():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3
+    model = KreinSVC(class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(X, y)
+    few = KreinSVC().fit(X[y < 2], y[y < 2])
+    assert list(model.classes_) == [0, 1]
+    np.testing.assert_allclose(model.decision_function(X), few.decision_function(X), atol=1e-3)

@@ -312,3 +312,14 @@ def test_fourier_features_of_a_given_kernel_know_nothing_far_away(circles):
     far = np.random.default_rng(0).normal(size=(50, 2)) * 3.0 + 1000.0
     np.testing.assert_allclose(model.support(far), 0.0, atol=1e-6)
     np.testing.assert_allclose(model.predict_proba(far), np.tile(model.class_prior_, (50, 1)), atol=1e-6)
+
+
+def test_a_refused_batch_leaves_nothing_behind():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    model = EmbeddingClassifier(features=RandomFourier(20), random_state=0)
+    with pytest.raises(ValueError, match="not among the given classes"):
+        model.partial_fit(X, np.where(np.arange(60) == 7, 2, y), classes=[0, 1])
+    model.partial_fit(X, y, classes=[0, 1])
+    once = EmbeddingClassifier(features=RandomFourier(20), random_state=0).partial_fit(X, y, classes=[0, 1])
+    assert list(model.classes_) == [0, 1]
+    np.testing.assert_allclose(model.predict_proba(X), once.predict_proba(X), atol=1e-12)

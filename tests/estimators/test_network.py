@@ -395,3 +395,13 @@ def test_inputs_that_overflow_in_the_network_are_refused_in_words():
     X = np.random.default_rng(0).normal(size=(20, 2)) * 1e200
     with pytest.raises(NumericalError, match="so large that its kernel values or features overflow"):
         EmbeddingNetworkClassifier(hidden=(4,), scale=None, random_state=0).fit(X, np.arange(20) % 2)
+
+
+def test_a_fitted_network_is_not_in_training_mode():
+    """Threads predict with one network: none may switch its dropout on under another."""
+    X, y = np.random.default_rng(0).normal(size=(100, 4)), np.arange(100) % 2
+    model = EmbeddingNetworkClassifier(hidden=(16,), dropout=0.5, max_epochs=1, random_state=0).fit(X, y)
+    inputs = torch.from_numpy(X).to(next(model.module_.parameters()).dtype)
+    model.predict(X)
+    assert not model.module_.training
+    assert torch.equal(model.module_(inputs), model.module_(inputs))

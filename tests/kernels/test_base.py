@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from kernelwright import EmbeddingClassifier
 from kernelwright.kernels import (
     Constant,
     ConvexSum,
@@ -293,3 +294,34 @@ def test_a_parameter_without_constraint_keeps_its_own_name_and_gradient():
 def test_the_base_class_has_no_formula():
     with pytest.raises(NotImplementedError):
         Kernel()(X)
+
+
+def test_a_formula_of_ones_own_is_what_is_learned_by():
+    class Periodic(Gaussian):
+        def forward(self, X, Z=None):
+            def round_the_circle(A):
+                return torch.cat([A.sin(), A.cos()], 1)
+
+            return super().forward(round_the_circle(X), None if Z is None else round_the_circle(Z))
+
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    found, gradient = value_and_gradient("rademacher", Periodic(), X, y, ridge=0.1)
+    expected, expected_gradient = value_and_gradient(
+        "rademacher", Gaussian(), np.hstack([np.sin(X), np.cos(X)]), y, ridge=0.1
+    )
+    assert found == pytest.approx(expected, rel=1e-10)
+    assert gradient["kernel.lengthscale"] == pytest.approx(expected_gradient["kernel.lengthscale"], rel=1e-8)
+
+
+def test_a_closed_form_of_ones_own_is_used():
+    calls = []
+
+    class Mine(Gaussian):
+        def vjp(self, X):
+            calls.append(len(X))
+            return super().vjp(X)
+
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    value_and_gradient("rademacher", Mine(), X, y, ridge=0.1)
+    EmbeddingClassifier(Mine(), learn="rademacher", max_iter=2).fit(X, y)
+    assert len(calls) > 2

@@ -215,10 +215,11 @@ class KernelEstimator(BaseEstimator):
         training, kernel = torch.from_numpy(self.points_), self.kernel_
         if self._predicts_in_single() and kernel.takes_vectors:
             kernel, training, points = copy.deepcopy(kernel).float(), training.float(), points.float()
-        for block in points.split(n_rows or max(1, BLOCK_ENTRIES // len(training))):
+        rows = n_rows or max(1, BLOCK_ENTRIES // len(training))
+        for number, block in enumerate(points.split(rows)):
             with torch.no_grad():
                 K = kernel.forward(block, training)
-            yield K if kernel.bounded else finite(K)
+            yield K if kernel.bounded else finite(K, number * rows)
 
 
 def refuse_if_too_large(n_rows: int, solver: str = "exact", size: int = 0, learned_from: int = LEARNED_FROM) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
@@ -154,12 +155,13 @@ class BatchFitting:
 
     def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         """Fit to the first rows, and make room for classes that they do not show."""
+        if classes is not None:
+            missing = np.setdiff1d(column_or_1d(y), classes)
+            if len(missing):
+                raise ValueError(f"Labels {list(missing)} are not among the given classes.")
         self.fit(X, y, sample_weight)
         if classes is None:
             return
-        missing = np.setdiff1d(self.classes_, classes)
-        if len(missing):
-            raise ValueError(f"Labels {list(missing)} are not among the given classes.")
         known, self.classes_ = self.classes_, np.unique(classes)
         moments, sample, n_rows = self._moments
         places = torch.from_numpy(np.searchsorted(self.classes_, known))

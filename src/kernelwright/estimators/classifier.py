@@ -10,12 +10,13 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 import torch
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
-from torch import Tensor
+from torch import Tensor, nn
 
 from kernelwright.arrays import generator, merge_duplicates, one_hot, seed_of
 from kernelwright.calibration import fit_map, fit_shifted_power
@@ -74,6 +75,9 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
     are chosen by gradient, in seconds, with no grid search, and whose outputs are turned into calibrated
     probabilities.
 
+    Most users set at most ``random_state``, ``class_weight``, ``kernel``, ``features`` and ``n_landmarks``; the rest is
+    for research on learning.
+
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None, default=None
@@ -111,8 +115,9 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         How the embedding of all rows is held: exactly; in the span of landmarks, by preconditioned conjugate gradients;
         by random Fourier features; by a weighted subset. "auto" is exact up to 8000 rows, landmarks beyond.
     n_landmarks : int or None, default=None
-        Landmarks of "nystroem", features of "fourier", rows of "herding"; ``None`` is half of the rows up to
-        4000, then one in 20, up to 7500 (at least 1000).
+        Landmarks of "nystroem", features of "fourier", rows of "herding"; ``None`` is 4000 (half
+        of the rows if these are fewer than 8000), beyond 80,000 rows one in 20, at most 7500, and fewer where memory is
+        short.
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
         Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
         "clip" is Eq. (6). Any scikit-learn calibrator is fitted to the same outputs: a classifier
@@ -305,26 +310,41 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         self._validate_params()
         self.__dict__.pop("_moments", None)
         self._weight_unit = 1.0  # what a weight of one counts
-        asked = f"{self.kernel!r} {self.features!r}"
+        asked = self._asked_for()
         # From where the last fit ended, unless another kernel was asked for since then, or one just as it is given.
-        self._warm = self.warm_start and self.learn is not None and getattr(self, "_asked", None) == asked
-        self._asked = asked
+        self._warm = self.warm_start and self.learn is not None and self.__dict__.pop("_asked", None) == asked
+        self._fit(X, y, sample_weight)
+        self._asked = asked  # only now: what has failed is nothing to start from
+        return self
+
+    def _asked_for(self) -> str:
+        """The kernel and features as they were given, with every number of theirs: a repr shows but some."""
+        parts = (self.kernel, self.features)
+        numbers = [part.state_dict() for part in parts if isinstance(part, nn.Module)]
+        return repr(parts) + joblib.hash([[value.numpy() for value in state.values()] for state in numbers])
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         kernel = copy.deepcopy(self.kernel_) if self._warm else self._start_kernel()
         chunks: Chunks
         if is_dask(X):
             chunks = self._check_chunks(X, y, sample_weight)
             if len(chunks) > chunks.n_gathered:
-                return self._fit_chunks(kernel, chunks)
+                self._fit_chunks(kernel, chunks)
+                return
             rows, kept = Rows.of(chunks.take(np.arange(len(chunks)))), np.ones(len(chunks), dtype=bool)
         else:
             rows, kept = self._check_training_data(kernel, X, y, sample_weight)
             if self._sums_suffice() and rows.X is not None:
                 chunks = SlicedRows(Block(rows.X, rows.labels, rows.weights))
                 if len(chunks) > chunks.n_gathered:
-                    return self._fit_chunks(kernel, chunks)
+                    self._fit_chunks(kernel, chunks)
+                    return
         learned, solved, held = self._split(len(rows.labels))
+        columns = getattr(self.scaler_, "columns_", None) if self._warm else None
         self.scaler_ = None
         data, place = self._gather(kernel, rows.subset(learned))
+        if columns is not None and not np.array_equal(columns, self.scaler_.columns_):
+            self._warm, kernel = False, self._start_kernel()  # other columns vary now: nothing to start from
         embedded = data
         if solved is not learned:
             embedded, place = self._gather(kernel, rows.subset(solved), prior=data.prior)
@@ -341,7 +361,6 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
             self._holdout = self._losses(outputs, support, self.classes_[kept_apart.labels])
         if self._explicit and self.features is None:
             self._report_signature()
-        return self
 
     def _split(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Numbers of the rows to learn the kernel from, to solve the embedding on, to keep for bounds.

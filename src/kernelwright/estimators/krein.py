@@ -203,10 +203,11 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         else:
             X, y = np.asarray(X, dtype=object), column_or_1d(y)
             check_consistent_length(X, y)
-        weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True, copy=True)
+        weights[weights > 0] *= compute_sample_weight(self.class_weight, y[weights > 0])
         kept = weights > 0
         self.classes_, labels = class_labels(y[kept], self)
-        return X, labels, weights[kept] * compute_sample_weight(self.class_weight, y[kept]), kept
+        return X, labels, weights[kept], kept
 
     def _solve(self, kernel: Kernel, points: Tensor, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Keep what prediction needs, and return the support vectors."""

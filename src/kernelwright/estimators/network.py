@@ -505,6 +505,7 @@ class EmbeddingNetworkClassifier(
         self.coefficients_ = solution.coefficients.numpy()
         self.points_ = None if solution.points is None else solution.points.numpy()
         network.zero_grad()  # the last gradients are as large as the network itself
+        network.eval()  # for good: threads that predict at the same time must not see it in training mode
         self._network = network
         self.module_ = network.module
         self.kernel_ = network.head.kernel if isinstance(network.head, KernelHead) else None

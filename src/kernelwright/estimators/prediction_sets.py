@@ -197,7 +197,7 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             from mapie.classification import SplitConformalClassifier
         except ImportError as error:
             raise ImportError(
-                f"conformity={self.conformity!r} is MAPIE's: pip install 'kernelwright[conformal]', or 'probability'."
+                f"conformity={self.conformity!r} is MAPIE's: pip install mapie, or use 'probability'."
             ) from error
         self._mapie = SplitConformalClassifier(
             self.classifier_,

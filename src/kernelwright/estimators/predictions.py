@@ -70,7 +70,7 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
         with torch.no_grad():
             for values in blocks:
                 outputs = prior + thin_product(values, V.to(values.dtype))
-                yield values, finite(outputs), self._support(values) * reach[start : start + len(values)]
+                yield values, finite(outputs, start), self._support(values) * reach[start : start + len(values)]
                 start += len(values)
 
     def _reach(self, X: Any, points: Tensor) -> Tensor:

@@ -84,7 +84,7 @@ EXPERIMENT = Experiment(
     explanations=(
         "ijcnn1 has 9.7 % of its rows in one class: naming the other alone has 90.3 to 90.5 %, which is the published "
         "accuracy of all methods in hyper-RKHS. hyper-SVR with v = 20 is below even that: its parts have few pairs of "
-        "the rare class. In one part, on standardised inputs, hyper-KRR has 96.1 % (README).",
+        "the rare class. In one part, on standardised inputs, hyper-KRR has 96.1 % (page of benchmarks).",
         "covtype: the second stage is an embedding by landmarks of the learned kernel, which accounts for most of the "
         "difference; the number of parts hardly matters.",
     ),

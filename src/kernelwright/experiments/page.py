@@ -42,14 +42,14 @@ small version). Raw results, one row a trial, lie beside this page as CSV; the p
 
 **{reached} of {total} published numbers are reached or exceeded**: accuracies within one published standard deviation
 (where none is printed, within the tolerance in `experiments/published`), errors within 0.02. The others, and what
-differs in general, are explained below each table.
+differs in general, are explained below each table. Times are shown, not counted: they are of other machines.
 """
 SHOWN = 40  # cells with no published number that are shown beside those with one
 
 
 def verdicts(cells: Iterable[Cell]) -> tuple[int, int]:
     """How many published cells are reached or exceeded, and how many there are."""
-    judged = [cell.reached for cell in cells if cell.published is not None]
+    judged = [cell.reached for cell in cells if cell.reached is not None]
     return sum(map(bool, judged)), len(judged)
 
 

@@ -53,6 +53,14 @@ class Kernel(Parametrised):
 
     takes_outer = False  # whether the pullback of ``vjp`` takes products of thin matrices as they are
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """A kernel with a formula or a closed form of its own does not inherit that of another."""
+        super().__init_subclass__(**settings)
+        if "forward" in vars(cls) and "vjp" not in vars(cls) and "vjp_in" not in vars(cls):
+            cls.vjp, cls.takes_outer = Kernel.vjp, False  # type: ignore[method-assign]
+        if "vjp" in vars(cls) and "vjp_in" not in vars(cls):
+            cls.vjp_in = Kernel.vjp_in  # type: ignore[method-assign]
+
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         """Return the matrix ``k(x_i, z_j)``; ``Z = None`` means ``Z = X``."""
         raise NotImplementedError

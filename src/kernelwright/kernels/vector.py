@@ -158,10 +158,12 @@ class _Euclidean(_Stationary):
         return self.profile(self.squared_distance(X, Z))
 
     def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
-        return self.vjp_in(None, X)
+        return self._vjp(X, None)
 
     def vjp_in(self, workspace: Workspace | None, X: Tensor) -> tuple[Tensor, Pullback]:
-        memory = None if workspace is None else workspace.matrix("kernel", len(X))
+        return self._vjp(X, None if workspace is None else workspace.matrix("kernel", len(X)))
+
+    def _vjp(self, X: Tensor, memory: Tensor | None) -> tuple[Tensor, Pullback]:
         with torch.no_grad():
             scaled = X / self.lengthscale
             D = self.squared_distance(scaled, memory=memory)

@@ -29,7 +29,7 @@ SNIFFED = 20  # rows that tell which of them it is
 MISSING_TOO = ["?"]  # besides what pandas takes for missing: blank, NA, NaN, null, None, ...
 CHUNK = 1 << 24
 TEXT_FACTOR = 6  # memory for a table, in units of its text
-PARQUET_EXTRA = "Install pyarrow for it: pip install 'kernelwright[parquet]'."
+PARQUET_EXTRA = "Install pyarrow for it: pip install pyarrow."
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NOT_TEXT = {
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
