@@ -59,21 +59,22 @@ class KernelRows:
         self.kernel = copy.deepcopy(kernel).to(self.dtype)
         self.points, self.landmarks = points, landmarks.to(self.dtype)
         self.rows = max(1, BLOCK_ENTRIES // len(landmarks))
-        self.kept: list[Tensor] | None = (
-            [] if self.dtype.itemsize * len(points) * len(landmarks) < share * free_memory() else None
-        )
+        # One piece of memory for all blocks: many small ones, kept between what is freed, would take twice as much.
+        fits = self.dtype.itemsize * len(points) * len(landmarks) < share * free_memory()
+        self.kept = torch.empty(len(points), len(landmarks), dtype=self.dtype) if fits else None
+        self._filled = 0  # rows of it
 
     def __iter__(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield row ranges and their kernel values."""
-        for number, start in enumerate(range(0, len(self.points), self.rows)):
+        for start in range(0, len(self.points), self.rows):
             rows = slice(start, min(start + self.rows, len(self.points)))
-            if self.kept is not None and number < len(self.kept):
-                yield rows, self.kept[number]
+            if self.kept is not None and rows.stop <= self._filled:
+                yield rows, self.kept[rows]
                 continue
             with torch.no_grad():
                 block = self.kernel.forward(self.points[rows].to(self.dtype), self.landmarks).to(self.dtype)
             if self.kept is not None:
-                self.kept.append(block)
+                self.kept[rows], self._filled = block, rows.stop
             yield rows, block
 
 
