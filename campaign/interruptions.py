@@ -70,6 +70,10 @@ def _checkpoints(folder: Path, how: signal.Signals, kills: int) -> Tally:
                 model = fit(checkpoint)
             except UserWarning:
                 raise SystemExit(130) from None
+            except TypeError as error:  # NumPy's, while it compares types: it makes one of whatever happens then
+                if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+                    raise
+                raise SystemExit(130) from None
         kw.save(model.set_params(checkpoint=None), checkpoint.with_suffix(".kw"))
 
     expected = fit(None).predict_proba(X)
