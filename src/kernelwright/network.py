@@ -137,8 +137,9 @@ class LinearHead(Head):
         system = RidgeSystem.of(wide[embedded], noise, w[embedded] if weighted else None)
         T, rows = data.targets.to(system.z), wide[scored].to(system.z)
         W = system.weights(T[embedded])
-        P = thin_product(rows, W.to(rows)).double()
-        loss, G = clipped_log_loss(P, data.targets[scored], w[scored], bound.epsilon)
+        ZW = thin_product(system.z, W.to(rows))
+        P = ZW if scored is embedded else thin_product(rows, W.to(rows))
+        loss, G = clipped_log_loss(P.double(), data.targets[scored], w[scored], bound.epsilon)
         G = G.to(rows)
 
         lengths = torch.linalg.vecdot(wide, wide)
@@ -147,7 +148,7 @@ class LinearHead(Head):
         steep = bound.tau / complexity if complexity > 0.0 else 0.0  # twice the slope in sup |W|^2
 
         H = system.solve((G.T @ rows).T.double() + steep * sup * W)
-        ZH, ZW = system.products(H, W)
+        ZH = thin_product(system.z, H.to(rows))
         in_H, in_W = torch.zeros_like(T), torch.zeros_like(T)
         in_H[embedded], in_W[embedded] = system.weighted(T[embedded] - ZW), -system.weighted(ZH)
         in_W[scored] += G
