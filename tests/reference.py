@@ -138,16 +138,14 @@ def squared_norm(K: np.ndarray, Y: np.ndarray, diagonal: np.ndarray, prior: Any 
     return float(np.trace(V.T @ K @ V))
 
 
-def leave_one_out(K: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float, prior: Any = 0.0) -> np.ndarray:
-    """One refit a row: without it, or with one less of it where its weight is more than one."""
-    F = np.empty_like(Y)
+def leave_one_out(
+    K: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float, prior: Any = 0.0, groups: np.ndarray | None = None
+) -> np.ndarray:
+    """One refit a row: without it, whatever its weight, or without all rows of its group."""
+    F, diagonal = np.empty_like(Y), noise(w, ridge)
+    groups = np.arange(len(K)) if groups is None else groups
     for i in range(len(K)):
-        diagonal = noise(w, ridge)
-        if w[i] > 1:
-            diagonal[i] = ridge * sum(w) / (w[i] - 1)
-            keep = np.arange(len(K))
-        else:
-            keep = np.delete(np.arange(len(K)), i)
+        keep = np.flatnonzero(groups != groups[i])
         F[i] = outputs(K[i][keep], K[np.ix_(keep, keep)], Y[keep], diagonal[keep], prior)
     return F
 
@@ -168,6 +166,7 @@ def objective(
     epsilon: float,
     folds: np.ndarray,
     prior: Any = 0.0,
+    groups: np.ndarray | None = None,
 ) -> float:
     measure = {"log": log_loss, "brier": brier}[loss]
     everything = noise(w, ridge)
@@ -175,7 +174,7 @@ def objective(
         value = measure(outputs(K, K, Y, everything, prior), Y, w, epsilon)
         return value + (0 if name == "empirical-risk" else tau * math.sqrt(sup * squared_norm(K, Y, everything, prior)))
     if name == "leave-one-out":
-        value = measure(leave_one_out(K, Y, w, ridge, prior), Y, w, epsilon)
+        value = measure(leave_one_out(K, Y, w, ridge, prior, groups), Y, w, epsilon)
         return value + tau * math.sqrt(sup * squared_norm(K, Y, everything, prior))
     if name == "held-out":
         T, B = np.flatnonzero(folds == 0), np.flatnonzero(folds != 0)
@@ -229,17 +228,17 @@ def torch_objective(
     epsilon: float,
     folds: np.ndarray,
     prior: Tensor,
+    groups: np.ndarray | None = None,
 ) -> Tensor:
     everything = ridge * w.sum() / w
+    groups = np.arange(len(K)) if groups is None else groups
     if name in ("rademacher", "empirical-risk", "leave-one-out"):
         V, norm = _torch_fit(K, Y, everything, prior)
         if name == "leave-one-out":
             rows = []
             for i in range(len(K)):
-                heavy = bool(w[i] > 1)
-                keep = torch.tensor([j for j in range(len(K)) if heavy or j != i])
-                weights = torch.where(torch.arange(len(K)) == i, w - 1, w) if heavy else w
-                V_i, _ = _torch_fit(K[keep][:, keep], Y[keep], ridge * w.sum() / weights[keep], prior)
+                keep = torch.from_numpy(np.flatnonzero(groups != groups[i]))
+                V_i, _ = _torch_fit(K[keep][:, keep], Y[keep], everything[keep], prior)
                 rows.append(prior + K[i, keep] @ V_i)
             F = torch.stack(rows)
         else:

@@ -81,7 +81,9 @@ tables = arrays(np.float64, st.tuples(st.integers(1, 8), st.just(2)), elements=s
 def test_merge_duplicates_keeps_rows_labels_and_weights(X, seed):
     rng = np.random.default_rng(seed)
     y, w = rng.integers(0, 2, len(X)), rng.uniform(0.5, 2.0, len(X))
-    distinct, labels, weights, place = border.merge_duplicates(X, y, w)
+    found = border.merge_duplicates(X, y, w)
+    distinct, labels, weights, place = found.X, found.y, found.weights, found.place
+    np.testing.assert_array_equal(found.counts, np.bincount(place))
     np.testing.assert_array_equal(distinct[place], X)
     np.testing.assert_array_equal(labels[place], y)
     assert len({(*row, label) for row, label in zip((distinct + 0.0).tolist(), labels, strict=True)}) == len(distinct)
@@ -94,10 +96,17 @@ def test_merge_duplicates_keeps_rows_labels_and_weights(X, seed):
 def test_merge_duplicates_does_not_depend_on_the_order_of_the_rows(X, seed):
     order = np.random.default_rng(seed).permutation(len(X))
     y, w = np.arange(len(X)) % 2, np.ones(len(X))
-    for ours, theirs in zip(
-        border.merge_duplicates(X, y, w)[:3], border.merge_duplicates(X[order], y[order], w)[:3], strict=True
-    ):
-        np.testing.assert_array_equal(ours, theirs)
+    ours, theirs = border.merge_duplicates(X, y, w), border.merge_duplicates(X[order], y[order], w)
+    for name in ("X", "y", "weights"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+
+
+def test_rows_that_are_to_stay_apart_are_not_merged():
+    X, y = np.zeros((4, 2)), np.zeros(4, dtype=int)
+    found = border.merge_duplicates(X, y, np.ones(4), apart=np.array([1, 0, 1, 1]))
+    assert found.weights.tolist() == [1.0, 3.0]
+    assert found.apart.tolist() == [0, 1]
+    assert found.place.tolist() == [1, 0, 1, 1]
 
 
 def test_free_memory_is_a_plausible_number_of_bytes():

@@ -40,6 +40,7 @@ def test_rows_do_not_depend_on_their_chunks(rows, lengths, monkeypatch):
     monkeypatch.setattr(module, "SLICE_ROWS", 30)
     found, classes, varied = read(da.from_array(X, chunks=(lengths, (2, 1))), da.from_array(y, chunks=7), weights)
     kept = weights > 0
+    weights = weights * (kept.sum() / weights.sum())  # they are relative, and their mean is made one
     sliced = SlicedRows(Block(X[kept], np.searchsorted(classes, y[kept]), weights[kept]))
     assert classes.tolist() == ["a", "b", "c"]
     assert varied
@@ -49,7 +50,7 @@ def test_rows_do_not_depend_on_their_chunks(rows, lengths, monkeypatch):
         expected = np.sort(np.random.default_rng(1).choice(kept.sum(), 20, replace=False, shuffle=False))
         np.testing.assert_array_equal(block.X, X[kept][expected])
         np.testing.assert_array_equal(classes[block.labels], y[kept][expected])
-        np.testing.assert_array_equal(block.weights, weights[kept][expected])
+        np.testing.assert_allclose(block.weights, weights[kept][expected], rtol=1e-12)
         total = each.map_reduce(lambda block, power: (block.weights[:, None] * block.X**power).sum(0), 2)
         np.testing.assert_allclose(total, weights @ X**2)
         again, total = each.take_and_reduce(expected, lambda block: block.X.sum(0))
@@ -65,7 +66,8 @@ def test_classes_of_weight_zero_are_not_there(rows):
     assert varied
     block = found.take(np.arange(len(found)))
     np.testing.assert_array_equal(block.X, X[y != "a"])
-    np.testing.assert_array_equal(block.weights, np.where(y[y != "a"] == "b", 2.0, 1.0))
+    expected = np.where(y[y != "a"] == "b", 2.0, 1.0)
+    np.testing.assert_allclose(block.weights, expected / expected.mean(), rtol=1e-12)
 
 
 def test_totals_of_parts_add_up(rows):
@@ -81,13 +83,17 @@ def test_totals_of_parts_add_up(rows):
     assert whole.rows.tolist() == [(y == label).sum() for label in "abc"]
     assert whole.weight.tolist() == [weights[y == label].sum() for label in "abc"]
     expected = compute_class_weight("balanced", classes=whole.classes, y=y)
-    np.testing.assert_allclose(whole.factors("balanced"), expected)
+    found = whole.factors("balanced")
+    np.testing.assert_allclose(found / found[0], expected / expected[0])
+    assert found @ whole.weight == pytest.approx(len(y))
 
 
-def test_small_weights_are_relative():
+def test_weights_are_relative():
     totals = ClassTotals.of(np.array([0, 0, 1]), np.array([0.1, 0.2, 0.3]))
     np.testing.assert_allclose(totals.factors(None), 1.0 / 0.2)
-    np.testing.assert_allclose(ClassTotals.of(np.array([0, 1]), np.array([0.5, 2.0])).factors(None), 1.0)
+    np.testing.assert_allclose(ClassTotals.of(np.array([0, 1]), np.array([0.5, 2.0])).factors(None), 1.0 / 1.25)
+    with pytest.raises(ValueError, match="too large"):
+        ClassTotals.of(np.array([0, 1]), np.array([1.5e308, 1.5e308])).factors(None)
 
 
 def test_data_frames_of_unknown_length(rows):

@@ -1,5 +1,7 @@
 """The conditional embedding against explicit inverses and refits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -104,11 +106,29 @@ def test_leave_one_out_equals_a_refit_without_each_row(w, prior):
     np.testing.assert_allclose(found, naive.leave_one_out(K, Y, w, RIDGE, prior), rtol=1e-10, atol=1e-10)
 
 
-def test_leave_one_out_of_a_whole_weight_leaves_one_copy_out():
+def test_of_equal_rows_that_were_merged_one_is_left_out_with_its_own_weight():
     repeated = np.repeat(np.arange(N), WHOLE)
-    on_copies = naive.leave_one_out(K[np.ix_(repeated, repeated)], Y[repeated], np.ones(len(repeated)), RIDGE)
-    found = fitted(WHOLE.astype(float)).leave_one_out()
+    on_copies = naive.leave_one_out(K[np.ix_(repeated, repeated)], Y[repeated], HALVES[repeated], RIDGE)
+    merged = replace(training_set(HALVES * WHOLE), counts=tensor(WHOLE.astype(float)))
+    found = embed(tensor(K), merged, RIDGE).leave_one_out()
     np.testing.assert_allclose(found[repeated], on_copies, rtol=1e-10, atol=1e-10)
+
+
+@weightings
+@priors
+@pytest.mark.parametrize("groups", [np.arange(N) // 3, np.arange(N) % 2, np.minimum(np.arange(N), 4)])
+def test_groups_are_left_out_as_a_whole(w, prior, groups):
+    grouped = replace(training_set(w, prior), groups=torch.from_numpy(groups))
+    found = embed(tensor(K), grouped, RIDGE).leave_one_out()
+    np.testing.assert_allclose(found, naive.leave_one_out(K, Y, w, RIDGE, prior, groups), rtol=1e-9, atol=1e-9)
+
+
+def test_copies_in_one_group_are_one_row_of_their_weight():
+    repeated = np.repeat(np.arange(N), WHOLE)
+    copies = training_set(np.ones(len(repeated)), points=POINTS[repeated], labels=LABELS[repeated])
+    grouped = replace(copies, groups=torch.from_numpy(repeated))
+    found = embed(tensor(K[np.ix_(repeated, repeated)]), grouped, RIDGE).leave_one_out()
+    np.testing.assert_allclose(found, fitted(WHOLE.astype(float)).leave_one_out()[repeated], rtol=1e-7, atol=1e-9)
 
 
 # The training set --------------------------------------------------------------------------------------------
@@ -148,10 +168,11 @@ labels = st.lists(st.integers(0, 4), min_size=1, max_size=60)
 
 @st.composite
 def unequal_strata(draw) -> tuple[list[int], int]:
-    """Labels of strata from one row to forty, and a number of rows to sample: at least one a stratum, not all."""
+    """Labels of strata from one row to forty, and a number of rows to sample: five a stratum, not all."""
     counts = draw(st.lists(st.sampled_from([1, 2, 3, 7, 15, 40]), min_size=2, max_size=5))
     rows = draw(st.permutations(np.repeat(np.arange(len(counts)), counts).tolist()))
-    return rows, draw(st.integers(len(counts), max(len(counts), len(rows) - 1)))
+    least = sum(min(count, 5) for count in counts)
+    return rows, draw(st.integers(least, max(least, len(rows) - 1)))
 
 
 @given(labels=labels, size=st.integers(1, 70), seed=st.integers(0, 9))
@@ -168,6 +189,18 @@ def test_a_sample_has_every_stratum(strata, seed):
     labels, size = strata
     sample = numbered(labels).sample(size, torch.Generator().manual_seed(seed))
     assert set(sample.strata.tolist()) == set(labels)
+    taken, there = np.bincount(sample.strata), np.bincount(labels)
+    assert (taken >= np.minimum(there, 2)).all()
+
+
+@given(counts=st.lists(st.sampled_from([1, 2, 3, 7]), min_size=30, max_size=60), seed=st.integers(0, 9))
+def test_a_sample_too_small_for_all_strata_has_rows_to_leave_out_of_some(counts, seed):
+    labels = np.repeat(np.arange(len(counts)), counts).tolist()
+    sample = numbered(labels).sample(20, torch.Generator().manual_seed(seed))
+    taken = np.bincount(sample.strata)
+    assert len(sample) == 20
+    if sum(min(count, 5) for count in counts if count > 1) >= 20:
+        assert (taken[taken > 0] >= 2).sum() >= (taken > 0).sum() - 1  # the last may be cut
 
 
 @given(strata=unequal_strata(), seed=st.integers(0, 9))
@@ -177,8 +210,8 @@ def test_a_sample_takes_the_share_of_every_stratum(strata, seed):
     all_rows, taken = np.bincount(labels, minlength=5), np.bincount(sample.strata, minlength=5)
     present = np.flatnonzero(all_rows)
     share = taken[present] / all_rows[present]
-    # No stratum beyond its first row is ahead of another by more than the one row that rounding costs.
-    ahead = np.where(taken[present] > 1, share - 0.5 / all_rows[present], 0.0)
+    # No stratum beyond its first two rows is ahead of another by more than the one row that rounding costs.
+    ahead = np.where(taken[present] > 2, share - 0.5 / all_rows[present], 0.0)
     assert ahead.max() <= (share + 0.5 / all_rows[present]).min() + 1e-12
 
 

@@ -3,6 +3,7 @@
 import copy
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,11 +86,58 @@ def test_value_with_a_prior_equals_the_naive_one(name, loss):
 @pytest.mark.parametrize("name", ["rademacher", "leave-one-out"])
 @each_loss
 @pytest.mark.parametrize("kernel", [Gaussian(1.5), Laplace("median", ard=True)], ids=["fixed", "median"])
-def test_whole_weights_are_repetitions(name, loss, kernel):
+def test_whole_weights_are_repetitions_in_one_group(name, loss, kernel):
+    settings = {"ridge": RIDGE, "complexity_weight": "4e/n", "loss": loss, "epsilon": EPSILON}
+    weighted, slopes = value_and_gradient(name, kernel, X, LABELS, sample_weight=WHOLE, **settings)
+    copies, groups = (np.repeat(X, WHOLE, 0), np.repeat(LABELS, WHOLE)), np.repeat(np.arange(N), WHOLE)
+    repeated, repeated_slopes = value_and_gradient(name, kernel, *copies, groups=groups, **settings)
+    assert weighted == pytest.approx(repeated, rel=1e-8)
+    for parameter in slopes:
+        np.testing.assert_allclose(slopes[parameter], repeated_slopes[parameter], rtol=1e-6, atol=1e-9)
+
+
+@each_objective
+def test_weights_are_relative(name):
+    settings = {"ridge": RIDGE, "complexity_weight": "4e/n"}
+    first, slopes = value_and_gradient(name, Gaussian(), X, LABELS, sample_weight=WEIGHTS, **settings)
+    second, more = value_and_gradient(name, Gaussian(), X, LABELS, sample_weight=7.3 * WEIGHTS, **settings)
+    assert first == pytest.approx(second, rel=1e-12)
+    np.testing.assert_allclose(slopes["kernel.lengthscale"], more["kernel.lengthscale"], rtol=1e-10)
+
+
+GROUPS = np.array([0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 5, 6, 6, 6])
+
+
+@each_loss
+@weightings
+def test_groups_are_left_out_as_a_whole(loss, w):
     settings = {"ridge": RIDGE, "complexity_weight": TAU, "loss": loss, "epsilon": EPSILON}
-    weighted, _ = value_and_gradient(name, kernel, X, LABELS, sample_weight=WHOLE, **settings)
-    repeated, _ = value_and_gradient(name, kernel, np.repeat(X, WHOLE, 0), np.repeat(LABELS, WHOLE), **settings)
-    assert weighted == pytest.approx(repeated, rel=1e-9)
+    value, _ = value_and_gradient("leave-one-out", Gaussian(1.5), X, LABELS, sample_weight=w, groups=GROUPS, **settings)
+    K, weights = naive.gram(naive.gaussian(1.5), X), np.ones(N) if w is None else w
+    options = {"tau": TAU, "loss": loss, "epsilon": EPSILON, "folds": FOLDS, "sup": 1.0, "groups": GROUPS}
+    assert value == pytest.approx(naive.objective("leave-one-out", K, Y, weights, RIDGE, **options), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["folds", "held-out"])
+def test_no_group_is_cut_by_a_fold(name):
+    data = TrainingSet.of(torch.from_numpy(X), one_hot(LABELS, M), groups=torch.from_numpy(GROUPS))
+    folds = data.folds(2)
+    assert all(len(set(folds[g == GROUPS])) == 1 for g in set(GROUPS))
+    by_number, _ = value_and_gradient(name, Gaussian(), X, LABELS, ridge=RIDGE, folds=2, groups=GROUPS)
+    weights = np.full(N, 1.0)
+    by_folds, _ = value_and_gradient(name, Gaussian(), X, LABELS, ridge=RIDGE, folds=folds, sample_weight=weights)
+    assert by_number == pytest.approx(by_folds, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_copies", [2, 3])
+def test_merged_rows_may_fall_into_different_folds(n_copies):
+    data = TrainingSet.of(torch.from_numpy(X), one_hot(LABELS, M), counts=torch.full((N,), float(n_copies)).double())
+    merged = replace(data, weights=n_copies * data.weights)
+    apart = data.subset(torch.arange(N).repeat_interleave(n_copies))
+    apart = replace(apart, counts=None)
+    how = Objective("folds", loss="brier", folds=3)
+    values = [how(Hyperparameters(Gaussian(1.5), RIDGE), rows).value for rows in (merged, apart)]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
 
 
 @each_objective

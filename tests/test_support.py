@@ -1,11 +1,14 @@
 """Support of new rows, and what becomes of probabilities without it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_wine, make_moons
 
 from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
+from kernelwright.embedding import TrainingSet
 from kernelwright.features import Nystroem, Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian, Laplace
 from kernelwright.linalg import factorise
@@ -22,18 +25,41 @@ def test_nearest_other_is_the_largest_off_the_diagonal():
     K = torch.from_numpy(RNG.normal(size=(9, 9)))
     before = K.clone()
     expected = [max(float(K[i, j]) for j in range(9) if j != i) for i in range(9)]
-    found = nearest_other(K, torch.ones(9, dtype=torch.float64))
-    assert found.tolist() == pytest.approx(expected)
+    rows = TrainingSet.of(K, torch.ones(9, 1, dtype=torch.float64))
+    assert nearest_other(K, rows).tolist() == pytest.approx(expected)
     assert torch.equal(K, before)
+    assert nearest_other(K, replace(rows, weights=9.0 * rows.weights)).tolist() == pytest.approx(expected)
     twice = torch.ones(9, dtype=torch.float64)
     twice[4] = 2.0  # two equal rows are each other's nearest
-    assert float(nearest_other(K, twice)[4]) == float(K[4, 4])
+    assert float(nearest_other(K, replace(rows, counts=twice))[4]) == float(K[4, 4])
+
+
+def test_rows_of_the_same_group_are_no_others():
+    K, groups = torch.from_numpy(RNG.normal(size=(9, 9))), np.array([0, 0, 1, 2, 2, 2, 3, 3, 3])
+    expected = [max(float(K[i, j]) for j in range(9) if groups[j] != groups[i]) for i in range(9)]
+    rows = TrainingSet.of(K, torch.ones(9, 1, dtype=torch.float64), groups=torch.from_numpy(groups))
+    assert nearest_other(K, rows).tolist() == pytest.approx(expected)
+
+
+def test_copies_in_one_group_have_the_support_of_one():
+    Z = torch.from_numpy(RNG.normal(size=(60, 5)))
+    one = TrainingSet.of(Z, torch.ones(60, 1, dtype=torch.float64))
+    halves = TrainingSet.of(
+        torch.cat([Z, Z]),
+        torch.ones(120, 1, dtype=torch.float64),
+        weights=torch.full((120,), 0.5, dtype=torch.float64),
+        groups=torch.arange(60).repeat(2),
+    )
+    factor = factorise(Z.T @ Z, 1.0)
+    alone, together = FeatureSupport.of(factor, Z, one), FeatureSupport.of(factor, halves.points, halves)
+    assert together.squared_norm == pytest.approx(alone.squared_norm)
+    assert together.inverse_leverage == pytest.approx(alone.inverse_leverage, rel=0.3)  # sketched in different ways
 
 
 def test_a_sketched_leverage_is_close_to_the_leverage():
     Z = torch.from_numpy(RNG.normal(size=(200, 40)))
     S = Z.T @ Z
-    support = FeatureSupport.of(factorise(S, 1.0), Z, torch.ones(200, dtype=torch.float64))
+    support = FeatureSupport.of(factorise(S, 1.0), Z, TrainingSet.of(Z, torch.ones(200, 1, dtype=torch.float64)))
     new = torch.from_numpy(RNG.normal(size=(300, 40)))
     exact = (new * torch.linalg.solve(S + torch.eye(40), new.T).T).sum(1)
     ratio = (support._inverse_leverage(new) * exact).log().abs()

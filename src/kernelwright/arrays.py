@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
@@ -17,11 +19,15 @@ from kernelwright.errors import MemoryBudgetError
 
 __all__ = [
     "ClassTotals",
+    "DistinctRows",
     "as_matrix",
+    "check_class_weight",
+    "check_labels",
     "check_memory",
     "class_labels",
     "free_memory",
     "generator",
+    "group_numbers",
     "merge_duplicates",
     "one_hot",
     "row_weights",
@@ -41,9 +47,27 @@ def as_matrix(X: Any) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
+def check_labels(y: np.ndarray) -> None:
+    """Refuse what are no labels of classes: missing ones, text among numbers, measurements."""
+    if y.dtype.kind == "O":
+        missing = np.array([label is None or label != label for label in y.tolist()], dtype=bool)  # NaN differs
+        if missing.any():
+            raise ValueError(
+                f"The labels have {missing.sum()} missing values (None or NaN; the first at row {missing.argmax()}). "
+                "Leave these rows out, or give a missing label a name of its own."
+            )
+        text = np.array([isinstance(label, str) for label in y.tolist()])
+        if text.any() and not text.all():
+            raise ValueError(
+                f"The labels mix text ({y[text][0]!r}) and other values ({y[~text][0]!r}), which have no common order. "
+                "Make all of them text: y.astype(str)."
+            )
+    check_classification_targets(y)
+
+
 def class_labels(y: np.ndarray, owner: Any) -> tuple[np.ndarray, np.ndarray]:
     """The classes, and for each row the number of its class; an error if there are not two."""
-    check_classification_targets(y)
+    check_labels(y)
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -105,48 +129,97 @@ class ClassTotals:
         return int(self.rows.sum())
 
     def factors(self, class_weight: Any) -> np.ndarray:
-        """What weights of the rows of each class are multiplied by.
+        """What weights of the rows of each class are multiplied by, so that all rows that count have mean one.
 
-        Weights that are all below one are relative, and their mean is made one: elsewhere a weight counts rows, so
-        weights of sum one would mean a data set of one row.
+        Weights are relative: a factor on all of them changes nothing.
         """
-        if class_weight == "balanced":
+        if isinstance(class_weight, str):  # "balanced"
             factors = self.n_rows / (len(self.classes) * self.rows)
         else:
+            check_class_weight(class_weight)
             factors = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
         counted = factors > 0
         if not counted.any():
             raise ValueError("All weights are zero: there is nothing to learn from.")
-        if (factors * self.largest).max() >= 1.0:
-            return factors
-        return factors * self.rows[counted].sum() / (factors * self.weight).sum()
+        total = (factors * self.weight).sum()
+        if not np.isfinite(total):
+            raise ValueError("The sum of the weights is too large for a number. Divide them all by the largest.")
+        return factors * (self.rows[counted].sum() / total)
+
+
+def check_class_weight(class_weight: dict[Any, float] | None) -> None:
+    """Refuse weights of classes that are no weights, by name."""
+    for label, weight in (class_weight or {}).items():
+        if not isinstance(weight, Real) or not 0 <= weight < math.inf:  # also where it is not a number
+            raise ValueError(
+                f"class_weight[{label!r}] must be a number of at least 0 and finite (0 leaves the class out). "
+                f"Got {weight!r} instead."
+            )
 
 
 NO_WEIGHT = 1e-150  # relative to the largest: the noise of such a row, one over its weight, would overflow
 
 
 def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
-    """Weights of rows: the given ones times those of the classes, made to count rows."""
+    """Weights of rows: the given ones times those of the classes, with mean one over the rows that count."""
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True, copy=True)
-    weights[weights < NO_WEIGHT * weights.max(initial=0.0)] = 0.0
+    largest = weights.max(initial=0.0)
+    if largest > 0:
+        with np.errstate(under="ignore"):
+            weights /= largest  # their sum must not overflow
+    weights[weights < NO_WEIGHT] = 0.0
     counted = weights > 0
     totals = ClassTotals.of(y[counted], weights[counted])
     weights[counted] *= totals.factors(class_weight)[np.searchsorted(totals.classes, y[counted])]
     return weights
 
 
-def merge_duplicates(
-    X: np.ndarray, y: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Distinct rows of (X, y) with summed weights, and for each given row the place of its distinct row.
+def group_numbers(groups: Any, n_rows: int) -> np.ndarray:
+    """A number for the group of each row."""
+    groups = column_or_1d(groups)
+    if len(groups) != n_rows:
+        raise ValueError(f"'groups' must name a group for each of the {n_rows} rows. Got {len(groups)} names.")
+    missing = np.array([name is None or name != name for name in groups.tolist()], dtype=bool)
+    if missing.any():
+        raise ValueError(
+            f"'groups' has {missing.sum()} missing values (the first at row {missing.argmax()}). Give a row that "
+            "belongs to no other a name of its own."
+        )
+    try:
+        return np.unique(groups, return_inverse=True)[1].reshape(-1)
+    except TypeError as error:
+        raise TypeError("'groups' mixes numbers and text. Make all names text: groups.astype(str).") from error
 
-    An embedding sees data only through distinct rows and their weights. Merging makes weights mean exactly
-    repetition, takes singular blocks out of the kernel matrix, and makes the result independent of row order.
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """Rows of which no two are equal, with the sums of the weights of those that were."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    apart: np.ndarray
+    place: np.ndarray  # of each given row, that of its distinct row
+
+    @property
+    def counts(self) -> np.ndarray:
+        """How many given rows each stands for."""
+        return np.bincount(self.place, minlength=len(self.X)).astype(np.float64)
+
+
+def merge_duplicates(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray, apart: np.ndarray | None = None
+) -> DistinctRows:
+    """Distinct rows of (X, y) with summed weights; rows that differ in ``apart`` are different.
+
+    An embedding sees data only through distinct rows and their weights. Merging takes singular blocks out of the kernel
+    matrix, and makes the result independent of row order.
     """
-    table = np.column_stack([X, y]) + 0.0  # + 0.0: negative zero equals zero
+    apart = np.zeros(len(X)) if apart is None else apart
+    table = np.column_stack([X, y, apart]) + 0.0  # + 0.0: negative zero equals zero
     distinct, first, place = np.unique(table, axis=0, return_index=True, return_inverse=True)
     place = place.reshape(-1)
-    return X[first], y[first], np.bincount(place, weights, len(distinct)), place
+    return DistinctRows(X[first], y[first], np.bincount(place, weights, len(distinct)), apart[first], place)
 
 
 def free_memory() -> float:

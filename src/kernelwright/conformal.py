@@ -70,7 +70,7 @@ class LeftOutRows:
     """All that leave-one-out needs of an embedding: what each training row changes, at every other point.
 
     Without row i, the outputs at a point with kernel values (or features) r are ``f - (r basis)_i change_i``, in closed
-    form: no model is fitted again.
+    form: no model is fitted again. Without a group, what its rows change is added up.
     """
 
     basis: Tensor  # A^-1, or S^-1 Z^T
@@ -79,6 +79,7 @@ class LeftOutRows:
     support: Tensor  # of each by the others, relative
     labels: Tensor
     counts: Tensor
+    groups: Tensor | None = None  # where whole groups are left out, the group of each row
 
     def smaller(
         self, values: Tensor, outputs: Tensor, support: Tensor, calibration: CalibrationScores, link: Link
@@ -88,7 +89,12 @@ class LeftOutRows:
         This is the rule of the jackknife+ [Barber2021]_ for scores [Romano2020]_.
         """
         influence = values @ self.basis
-        without = outputs[:, None, :] - influence[:, :, None] * self.change  # points x rows x classes
+        lost = influence[:, :, None] * self.change  # points x rows x classes
+        if self.groups is not None:
+            names, group = self.groups.unique(return_inverse=True)
+            of_group = lost.new_zeros(len(lost), len(names), lost.shape[2]).index_add_(1, group, lost)
+            lost = of_group[:, group]
+        without = outputs[:, None, :] - lost
         n_points, n_rows, n_classes = without.shape
         log_p = link(without.reshape(-1, n_classes), support.repeat_interleave(n_rows))
         below = calibration.scores[:, None] < scores_of(log_p).reshape(n_points, n_rows, n_classes)

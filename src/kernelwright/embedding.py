@@ -2,22 +2,35 @@
 
 With weights w (ones unless given), ``noise_i = ridge * sum(w) / w_i`` and ``A = K + diag(noise)``, the
 coefficients are ``V = A^-1 (Y - prior)`` and the outputs at x are ``f(x) = prior + V^T k(x)``: Eq. (5) of
-[Hsu2018]_ where the prior is zero. A row of weight two is the same as two equal rows.
+[Hsu2018]_ where the prior is zero. A weight says how much a row counts in the loss: a row of weight two moves the
+embedding as two equal rows would. What is left out is always a row that was given, with its whole weight.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from kernelwright.linalg import Factor, factorise, factorise_in_single, refined_solution
+from kernelwright.linalg import Factor, factorise, factorise_in_single, refined_solution, solve_blocks
 
-__all__ = ["DualEmbedding", "TrainingSet", "clip_normalise", "embed", "embed_in_single", "leave_one_out_divisor"]
+__all__ = [
+    "DualEmbedding",
+    "TrainingSet",
+    "clip_normalise",
+    "embed",
+    "embed_in_single",
+    "leave_one_out_divisor",
+    "rows_by_group",
+    "without_groups",
+]
 
 BLOCK_ROWS = 256  # of a matrix in single precision, held in double at once
+LEAST_OF_A_CLASS = 2  # rows in a sample: one to leave out, and one that still stands for the class
+ENOUGH_OF_A_CLASS = 5  # rows; where a sample has no room for so many of each class, it has fewer classes
 
 
 @dataclass(frozen=True)
@@ -29,6 +42,8 @@ class TrainingSet:
     weights: Tensor
     prior: Tensor
     strata: Tensor  # a number for each row; samples and folds take their share of each
+    counts: Tensor | None = None  # equal rows that were merged into each point; None: one
+    groups: Tensor | None = None  # a number for each row: rows of a group are left out together
 
     @classmethod
     def of(
@@ -39,6 +54,8 @@ class TrainingSet:
         weights: Tensor | None = None,
         prior: Tensor | None = None,
         strata: Tensor | None = None,
+        counts: Tensor | None = None,
+        groups: Tensor | None = None,
     ) -> TrainingSet:
         """Weights default to one, the prior to zero, the strata to the classes of one-hot targets."""
         return cls(
@@ -47,6 +64,8 @@ class TrainingSet:
             torch.ones(len(points), dtype=torch.float64) if weights is None else weights,
             torch.zeros(targets.shape[1], dtype=torch.float64) if prior is None else prior,
             targets.argmax(1) if strata is None else strata,
+            counts,
+            groups,
         )
 
     def __len__(self) -> int:
@@ -54,8 +73,20 @@ class TrainingSet:
 
     @property
     def total_weight(self) -> float:
-        """The number of rows, where rows may count more or less than one: n in the formulas."""
+        """N in the formulas: the mean weight of the rows (or groups) that a user gives is made one."""
         return float(self.weights.sum())
+
+    @property
+    def n_units(self) -> int:
+        """How many can be left out one at a time: rows, or groups where there are any."""
+        if self.groups is not None:
+            return len(self.groups.unique())
+        return len(self) if self.counts is None else int(self.counts.sum())
+
+    @property
+    def one_of_equals(self) -> Tensor:
+        """The part of a point's weight that belongs to one of the equal rows that were merged into it."""
+        return torch.ones_like(self.weights) if self.counts is None else 1.0 / self.counts
 
     @property
     def centred(self) -> Tensor:
@@ -68,29 +99,58 @@ class TrainingSet:
 
     def subset(self, index: Tensor) -> TrainingSet:
         """Some of the rows; the prior stays."""
-        return replace(
-            self,
-            points=self.points[index],
-            targets=self.targets[index],
-            weights=self.weights[index],
-            strata=self.strata[index],
-        )
+        columns = ("points", "targets", "weights", "strata", "counts", "groups")
+        return replace(self, **{name: _rows(getattr(self, name), index) for name in columns})
 
     def joined(self, other: TrainingSet) -> TrainingSet:
-        """These rows and those of ``other``; the prior stays."""
+        """These rows and those of ``other``, none of which is merged or in a group; the prior stays."""
         columns = ("points", "targets", "weights", "strata")
-        return replace(self, **{name: torch.cat([getattr(self, name), getattr(other, name)]) for name in columns})
+        joined = {name: torch.cat([getattr(self, name), getattr(other, name)]) for name in columns}
+        return replace(self, **joined, counts=None, groups=None)
+
+    def unmerged(self) -> TrainingSet:
+        """Each row on its own again, for what splits rows into parts: equal rows may fall into different ones."""
+        if self.counts is None:
+            return self
+        place = torch.arange(len(self)).repeat_interleave(self.counts.long())
+        return replace(self.subset(place), weights=(self.weights / self.counts)[place], counts=None)
 
     def sample(self, size: int, generator: torch.Generator) -> TrainingSet:
-        """At most ``size`` random rows: of every stratum its share, and at least one row."""
+        """At most ``size`` random rows: of every stratum its share, and at least two rows.
+
+        Where there are too many strata for that, some stand in for the others: a row can only be left out, and
+        told by the rest, where the rest has rows of its stratum.
+        """
         n = len(self)
         if n <= size:
             return self
         order = torch.randperm(n, generator=generator)
-        turn = _turns(self.strata[order])
-        share = (turn + 0.5) / torch.bincount(self.strata).double()[self.strata[order]]
-        share[turn == 0] = 0.0
+        turn, counts = _turns(self.strata[order]), torch.bincount(self.strata)
+        if int(counts.clamp(max=ENOUGH_OF_A_CLASS).sum()) > size:
+            return self.subset(self._some_strata(order, turn, size))
+        share = (turn + 0.5) / counts.double()[self.strata[order]]
+        share[turn < LEAST_OF_A_CLASS] = 0.0
         return self.subset(order[share.argsort(stable=True)[:size]].sort().values)
+
+    def _some_strata(self, order: Tensor, turn: Tensor, size: int) -> Tensor:
+        """The first few rows, in the given order, of as many strata as there is room for; whoever has two comes first.
+
+        A stratum stands where its second row does: so strata come in random order, and those of one row last.
+        """
+        few = order[turn < ENOUGH_OF_A_CLASS]
+        second = torch.full((int(self.strata.max()) + 1,), len(order))
+        second[self.strata[order[turn == 1]]] = (turn == 1).nonzero()[:, 0]
+        return few[second[self.strata[few]].argsort(stable=True)[:size]].sort().values
+
+    def whole_groups(self, size: int, generator: torch.Generator) -> TrainingSet:
+        """About ``size`` random rows whose groups are complete; of equal size, where there are no groups, a sample."""
+        if self.groups is None or len(self) <= size:
+            return self.sample(size, generator)
+        _, number, sizes = self.groups.unique(return_inverse=True, return_counts=True)
+        order = torch.randperm(len(sizes), generator=generator)
+        chosen = torch.zeros(len(sizes), dtype=torch.bool)
+        chosen[order[: 1 + int((sizes[order].cumsum(0) < size).sum())]] = True
+        return self.subset(chosen[number])
 
     def spread(self, size: int, generator: torch.Generator) -> Tensor:
         """Numbers of at most ``size`` random rows: of every stratum half its share and half an equal one."""
@@ -104,20 +164,29 @@ class TrainingSet:
     def spread_sample(self, size: int, generator: torch.Generator) -> TrainingSet:
         """Such rows, weighted so that every stratum counts for as much as it does among all rows.
 
-        No weight is above that of the row itself: of a heavier row a part would stay when it is left out.
+        The heaviest rows keep the weight, and so the noise, that they have among all.
         """
         if len(self) <= size:
             return self
+        if int(torch.bincount(self.strata).clamp(max=ENOUGH_OF_A_CLASS).sum()) > size:
+            return self.sample(size, generator)
         some = self.subset(self.spread(size, generator))
         whole, part = (torch.bincount(rows.strata, rows.weights, int(self.strata.max()) + 1) for rows in (self, some))
         factor = (whole / part.clamp(min=1e-300))[some.strata]
         return replace(some, weights=some.weights * factor / factor.max())
 
     def folds(self, n_folds: int) -> np.ndarray:
-        """A fold number for each row: rows take turns in the order of their strata, so that no fold is empty."""
-        folds = torch.empty(len(self), dtype=torch.int64)
-        folds[self.strata.argsort(stable=True)] = torch.arange(len(self)) % n_folds
-        return folds.numpy()
+        """A fold number for each row: rows take turns in the order of their strata, so that no fold is empty.
+
+        With groups these take turns, in the order of the strata of their first rows.
+        """
+        if self.groups is None:
+            return _dealt(self.strata, n_folds).numpy()
+        _, number = self.groups.unique(return_inverse=True)
+        first = torch.full((int(number.max()) + 1,), len(number)).scatter_reduce(
+            0, number, torch.arange(len(number)), "amin"
+        )
+        return _dealt(self.strata[first], n_folds)[number].numpy()
 
 
 @dataclass(frozen=True)
@@ -149,9 +218,15 @@ class DualEmbedding:
         return self.factor.solve(K.T.contiguous()).T
 
     def leave_one_out(self) -> Tensor:
-        """Outputs at each training row by the embedding of all the others, in closed form."""
-        divisor = leave_one_out_divisor(self.factor.inverse_diagonal(), self.data.weights, self.noise)
-        return self.data.targets - self.coefficients / divisor[:, None]
+        """Outputs at each training row by the embedding of all the others, in closed form.
+
+        Where there are groups, by the embedding of all other groups.
+        """
+        data = self.data
+        if data.groups is not None:
+            return data.targets - without_groups(self.factor.inverse_blocks, self.coefficients, data.groups)
+        divisor = leave_one_out_divisor(self.factor.inverse_diagonal(), data.one_of_equals, self.noise)
+        return data.targets - self.coefficients / divisor[:, None]
 
 
 def embed(K: Tensor, data: TrainingSet, ridge: float) -> DualEmbedding:
@@ -173,14 +248,32 @@ def embed_in_single(K: Tensor, data: TrainingSet, ridge: float) -> DualEmbedding
     return DualEmbedding(refined_solution(factor.solve, apply, data.centred), noise, data, factor)
 
 
-def leave_one_out_divisor(inverse_diagonal: Tensor, weights: Tensor, noise: Tensor) -> Tensor:
+def leave_one_out_divisor(inverse_diagonal: Tensor, share: Tensor, noise: Tensor) -> Tensor:
     """What ``V`` is divided by to give the leave-one-out residual ``Y - F``.
 
-    For weight one it is the diagonal a of ``A^-1``. A row of weight w > 1 is w rows of which one is left out;
-    that is a change of one diagonal entry of A, hence ``a / w + (w - 1) / (w noise)``. Below one, all is left out.
+    A point that stands for one row goes as a whole (``share`` one), and the divisor is the diagonal a of ``A^-1``.
+    Where equal rows were merged, the share s of one row in the weight of the point goes. That is a change of one
+    diagonal entry of A, from ``noise`` to ``noise / (1 - s)``, hence ``s a + (1 - s) / noise``.
     """
-    w = weights.clamp(min=1.0)
-    return inverse_diagonal / w + (w - 1.0) / (weights * noise)
+    return share * inverse_diagonal + (1.0 - share) / noise
+
+
+def without_groups(inverse_blocks: Callable[[Tensor], Tensor], V: Tensor, groups: Tensor) -> Tensor:
+    """Residuals ``Y - F`` at each row by the embedding of all other groups: ``R_g = (A^-1)_gg^-1 V_g``.
+
+    ``inverse_blocks`` gives the blocks of ``A^-1`` for the rows of some groups of equal size.
+    """
+    residuals = torch.empty_like(V)
+    for rows in rows_by_group(groups):
+        residuals[rows] = solve_blocks(inverse_blocks(rows), V[rows])
+    return residuals
+
+
+def rows_by_group(groups: Tensor) -> list[Tensor]:
+    """Numbers of the rows of each group, one group in a row: a matrix for each size that groups have."""
+    _, number, sizes = groups.unique(return_inverse=True, return_counts=True)
+    order, starts = number.argsort(stable=True), sizes.cumsum(0) - sizes
+    return [order[starts[sizes == size][:, None] + torch.arange(int(size))] for size in sizes.unique()]
 
 
 def clip_normalise(outputs: Tensor) -> Tensor:
@@ -195,6 +288,17 @@ def smoothed_prior(targets: Tensor, weights: Tensor) -> Tensor:
     """Class frequencies with one extra row that is shared by all classes, so that none is zero."""
     counts = weights @ targets
     return (counts + 1.0 / targets.shape[1]) / (weights.sum() + 1.0)
+
+
+def _rows(column: Tensor | None, index: Tensor) -> Tensor | None:
+    return None if column is None else column[index]
+
+
+def _dealt(strata: Tensor, n_folds: int) -> Tensor:
+    """A fold number for each, dealt out in the order of the strata."""
+    folds = torch.empty(len(strata), dtype=torch.int64)
+    folds[strata.argsort(stable=True)] = torch.arange(len(strata)) % n_folds
+    return folds
 
 
 def _turns(strata: Tensor) -> Tensor:

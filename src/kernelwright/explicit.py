@@ -14,7 +14,12 @@ import torch
 from torch import Tensor
 
 from kernelwright.embedding import TrainingSet
-from kernelwright.primal import ridge_weights, ridge_weights_and_leverages
+from kernelwright.primal import (
+    left_out_residuals,
+    ridge_weights,
+    ridge_weights_and_influence,
+    ridge_weights_and_leverages,
+)
 
 __all__ = ["ExplicitTerms", "explicit_terms"]
 
@@ -50,11 +55,13 @@ def explicit_terms(
         return ExplicitTerms(loss, r, slope)
 
     if name == "leave-one-out":
-        W, q = ridge_weights_and_leverages(Z, data.centred, noise, data.weights)
-        # A row of weight w > 1 is w rows of which one is left out; below one, all of it is.
-        left = 1.0 - data.weights.clamp(max=1.0) * q
-        F = data.targets - (data.centred - Z @ W) / left[:, None]
-        return terms([(1.0, F, data, W)])
+        if data.groups is None:
+            W, q = ridge_weights_and_leverages(Z, data.centred, noise, data.weights)
+            left = 1.0 - data.weights * data.one_of_equals * q
+            return terms([(1.0, data.targets - (data.centred - Z @ W) / left[:, None], data, W)])
+        W, U = ridge_weights_and_influence(Z, data.centred, noise, data.weights)
+        residuals = left_out_residuals(Z, U, data.centred - Z @ W, data)
+        return terms([(1.0, data.targets - residuals, data, W)])
     if name in ("rademacher", "empirical-risk"):
         W = ridge_weights(Z, data.centred, noise, data.weights)
         return terms([(1.0, data.prior + Z @ W, data, W)])

@@ -35,6 +35,7 @@ __all__ = [
     "low_rank_root",
     "on_one_thread",
     "refined_solution",
+    "solve_blocks",
     "spectrum",
     "symmetric_outer",
     "symmetric_product",
@@ -173,6 +174,14 @@ class Factor:
         root = torch.from_numpy(invert(self.lower, lower=1)[0].T).triu_()  # transposed it is in C order
         return torch.linalg.vecdot(root, root).double()
 
+    def inverse_blocks(self, rows: Tensor) -> Tensor:
+        """Blocks of ``A^-1``, one for each row of ``rows``, a matrix of row numbers."""
+        columns, place = rows.unique(return_inverse=True)
+        units = torch.zeros(len(self), len(columns), dtype=torch.float64)
+        units[columns, torch.arange(len(columns))] = 1.0
+        inverse = self.solve(units)
+        return inverse[rows[:, :, None], place[:, None, :]]
+
     def log_determinant(self) -> float:
         """``log |A|``."""
         return 2.0 * float(np.log(np.diagonal(self.lower)).sum())
@@ -241,6 +250,14 @@ def refined_solution(
         if residual <= residual_below:
             return X
     raise NumericalError(f"A solution in single precision leaves a relative residual of {residual:.1e}.")
+
+
+def solve_blocks(blocks: Tensor, B: Tensor) -> Tensor:
+    """Solve many small positive definite systems at once: ``blocks`` is b x s x s, the right-hand sides b x s x m."""
+    lower, trouble = torch.linalg.cholesky_ex(blocks.double())
+    if bool(trouble.any()):  # singular to rounding: any solution will do
+        return torch.linalg.lstsq(blocks.double(), B.double()).solution
+    return torch.cholesky_solve(B.double(), lower)
 
 
 def triangular_solve(factor: Factor, B: Tensor, *, transposed: bool = False) -> Tensor:

@@ -179,7 +179,7 @@ class LinearHead(Head):
         Z = self.widen(network.features(some.points))
 
         def left_out(ridge: float) -> Tensor:
-            return moments.left_out(moments.factor(ridge), Z, some.targets, some.weights)
+            return moments.left_out(moments.factor(ridge), Z, some)
 
         ridge = best_ridge(ridge, left_out, some) if choose_ridge else ridge
         factor = moments.factor(ridge)
@@ -189,8 +189,8 @@ class LinearHead(Head):
             W,
             points=None,
             fitted=Z @ W,
-            left_out=moments.left_out(factor, Z, some.targets, some.weights),
-            support=FeatureSupport.of(factor, Z, some.weights),
+            left_out=moments.left_out(factor, Z, some),
+            support=FeatureSupport.of(factor, Z, some),
             squared_norm=float(W.square().sum()),
             largest=moments.largest,
             jitter=factor.jitter,
@@ -254,7 +254,7 @@ class KernelHead(Head):
             points=points,
             fitted=solved.fitted[judged],
             left_out=solved.leave_one_out()[judged],
-            support=KernelSupport.of(nearest_other(K, data.weights) - float(self.intercept), data.weights),
+            support=KernelSupport.of(nearest_other(K, data) - float(self.intercept), data.weights),
             squared_norm=solved.squared_norm,
             largest=sup,
             jitter=solved.factor.jitter,

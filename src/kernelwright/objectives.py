@@ -31,9 +31,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor, nn
 
-from kernelwright.arrays import one_hot
+from kernelwright.arrays import group_numbers, one_hot
 from kernelwright.calibration import calibrated_log_loss
-from kernelwright.embedding import TrainingSet, leave_one_out_divisor
+from kernelwright.embedding import TrainingSet, leave_one_out_divisor, rows_by_group, without_groups
 from kernelwright.errors import NumericalError, PrecisionWarning
 from kernelwright.explicit import explicit_terms
 from kernelwright.kernels import FeatureKernel, Kernel
@@ -157,7 +157,7 @@ class Objective:
         if isinstance(kernel, FeatureKernel) and kernel.features.n_features < len(data):
             return self._explicit(hyper, kernel.features, data)
         if self.name in ("held-out", "folds"):
-            data = self._in_order_of_folds(data)
+            data = self._in_order_of_folds(data.unmerged())
         ridge = float(hyper.ridge.detach())
         memory = None if workspace is None else workspace.matrix("factor", len(data))
         K, pullback = kernel.vjp_in(workspace, data.points)
@@ -183,6 +183,7 @@ class Objective:
 
     def _explicit(self, hyper: Hyperparameters, features: FeatureMap, data: TrainingSet) -> Evaluation:
         """The same in p x p algebra, for fewer features than rows."""
+        data = data.unmerged() if self.name in ("held-out", "folds") else data
         tau = self._tau(data)
         parameters = {name: p for name, p in hyper.named_parameters() if p.requires_grad}
         with torch.enable_grad():
@@ -285,10 +286,11 @@ def _in_sample(solve: Solve, data: TrainingSet, at: Setting) -> Terms:
 
 
 def leave_one_out(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> Terms:
-    """Leave-one-out outputs ``F = Y - V / b``, b from the diagonal of ``A^-1``.
+    """Leave-one-out outputs ``F = Y - R``, ``R = V / b`` with b from the diagonal of ``A^-1``.
 
-    With G = dloss/dF and ``g_i = sum_k G_ik V_ik / b_i^2``:
-    ``dq/dA = A^-1 (G / b) V^T - A^-1 diag(g / w) A^-1``.
+    With G = dloss/dF and ``H = G / b``: ``dq/dA = A^-1 H V^T - A^-1 D A^-1``, D the diagonal of ``H R^T`` (times the
+    share of a point that one row has). Where whole groups are left out, b stands for the blocks of ``A^-1`` and D
+    for the blocks of ``H R^T``.
 
     In single precision the solutions are refined, the inverse is not: some entries of it are checked.
     """
@@ -320,16 +322,60 @@ def _leave_one_out(inverse: Tensor, solve: Solve, data: TrainingSet, at: Setting
     """By ``A^-1``, which is overwritten, and a way to multiply by it."""
     noise = data.noise(at.ridge)
     V = solve(data.centred)
-    w = data.weights.clamp(min=1.0)
-    b = leave_one_out_divisor(inverse.diagonal().double(), data.weights, noise)[:, None]
-    F = data.targets - V / b
-    loss, G = at.loss_and_slope(F, data)
-    g = (G * V).sum(1) / b[:, 0] ** 2
+    left_out = _Groups(inverse, data.groups) if data.groups is not None else _Rows(inverse, data.one_of_equals, noise)
+    R = left_out.solve(V)
+    loss, G = at.loss_and_slope(data.targets - R, data)
+    H = left_out.solve(G)
     complexity, c = at.complexity_and_slope(float((V * (data.centred - noise[:, None] * V)).sum()))
-    B = solve(G / b + 2.0 * c * noise[:, None] * V) - c * V
-    d_K = _sandwich(inverse, g / w).double().addmm_(B, V.T)
-    d_noise = d_K.diagonal() - c * (V * V).sum(1) - g * (w - 1.0) / (data.weights * noise**2)
+    B = solve(H + 2.0 * c * noise[:, None] * V) - c * V
+    d_noise = -c * (V * V).sum(1) + left_out.slope_in_noise(H, R)
+    d_K = left_out.sandwich_(H, R).double().addmm_(B, V.T)
+    d_noise += d_K.diagonal()
     return Terms(loss, complexity, d_K, float(d_noise @ noise) / at.ridge, at.slope_in_sup(complexity))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that are left out one at a time: ``R = V / b``."""
+
+    inverse: Tensor
+    share: Tensor
+    noise: Tensor
+
+    def solve(self, B: Tensor) -> Tensor:
+        divisor = leave_one_out_divisor(self.inverse.diagonal().double(), self.share, self.noise)
+        return B / divisor[:, None]
+
+    def slope_in_noise(self, H: Tensor, R: Tensor) -> Tensor:
+        """What the noise changes in b itself, where only a share of a point goes."""
+        return -(H * R).sum(1) * (1.0 - self.share) / self.noise**2
+
+    def sandwich_(self, H: Tensor, R: Tensor) -> Tensor:
+        """``-A^-1 diag(g) A^-1`` with ``g = share sum_k H_ik R_ik``; the inverse is overwritten."""
+        return _sandwich(self.inverse, self.share * (H * R).sum(1))
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Groups that are left out as a whole: ``R_g = (A^-1)_gg^-1 V_g``."""
+
+    inverse: Tensor
+    groups: Tensor
+
+    def solve(self, B: Tensor) -> Tensor:
+        return without_groups(lambda rows: self.inverse[rows[:, :, None], rows[:, None, :]], B, self.groups)
+
+    def slope_in_noise(self, H: Tensor, R: Tensor) -> Tensor:
+        """Nothing but what A itself changes."""
+        return torch.zeros(len(H), dtype=torch.float64)
+
+    def sandwich_(self, H: Tensor, R: Tensor) -> Tensor:
+        """``-A^-1 D A^-1`` with blocks ``D_g = H_g R_g^T``."""
+        middle = torch.empty_like(self.inverse)
+        for rows in rows_by_group(self.groups):
+            columns = torch.einsum("gsm,gsn->gmn", R[rows].to(self.inverse.dtype), self.inverse[rows])
+            middle[rows] = H[rows].to(self.inverse.dtype) @ columns
+        return -(self.inverse @ middle)
 
 
 def _sandwich(inverse: Tensor, g: Tensor) -> Tensor:
@@ -413,6 +459,7 @@ def value_and_gradient(
     loss: str | None = None,
     epsilon: float = EPSILON,
     sample_weight: Any = None,
+    groups: Any = None,
 ) -> tuple[float, dict[str, np.ndarray]]:
     """Value and gradient of an objective in the plain (not log) hyperparameters.
 
@@ -436,7 +483,9 @@ def value_and_gradient(
     epsilon : float
         The clip of the cross entropy.
     sample_weight : array-like, optional
-        Weights of the rows.
+        How much each row counts, relative to the others.
+    groups : array-like, optional
+        Names of groups of rows that are left out together, and in one fold; n is then the number of groups.
 
     Returns
     -------
@@ -474,7 +523,9 @@ def value_and_gradient(
         objective = replace(objective, folds=tuple(np.array(objective.folds)[counted.numpy()].tolist()))
     classes, labels = np.unique(column_or_1d(y), return_inverse=True)
     check_consistent_length(points, labels)
-    data = TrainingSet.of(points, one_hot(labels, len(classes)), weights=weights).subset(counted)
+    names = None if groups is None else torch.from_numpy(group_numbers(groups, len(points)))
+    data = TrainingSet.of(points, one_hot(labels, len(classes)), weights=weights, groups=names).subset(counted)
+    data = replace(data, weights=data.weights * (data.n_units / data.total_weight))
     kernel.prepare(data.points, data.weights)
     hyper = Hyperparameters(kernel, ridge)
     evaluation = objective(hyper, data)

@@ -12,9 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kernelwright.embedding import TrainingSet, rows_by_group
 from kernelwright.linalg import Factor, factorise, thin_product, triangular_solve, weighted_gram
 
-__all__ = ["Moments", "RidgeSystem", "ridge_weights", "ridge_weights_and_leverages"]
+__all__ = [
+    "Moments",
+    "RidgeSystem",
+    "left_out_residuals",
+    "ridge_weights",
+    "ridge_weights_and_influence",
+    "ridge_weights_and_leverages",
+]
 
 # A sum of single precision products errs by about 1e-7 of the trace: a hundredth of such a noise at most.
 SINGLE_FROM = 1e-5
@@ -49,6 +57,34 @@ def ridge_weights_and_leverages(
     gradient in Z and ``-tr M`` to that in the noise.
     """
     return _Ridge.apply(Z, T, noise, weights, True)
+
+
+def ridge_weights_and_influence(
+    Z: Tensor, T: Tensor, noise: Tensor, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """``W`` and ``U = Z S^-1``, by which outputs without a whole group of rows are in closed form.
+
+    With ``E = dq/dU`` and ``Q = U^T E S^-1``, U adds ``E S^-1 - w Z (Q + Q^T)`` to the gradient in Z and ``-tr Q`` to
+    that in the noise.
+    """
+    return _Influence.apply(Z, T, noise, weights)
+
+
+def left_out_residuals(Z: Tensor, U: Tensor, residuals: Tensor, data: TrainingSet) -> Tensor:
+    """Residuals of each row by the embedding without it, or without its group: ``(I - Z_g U_g^T W_g)^-1 R_g``.
+
+    Z and U are of the rows of ``data``, all rows of a group among them; only their products count.
+    """
+    if data.groups is None:
+        leverages = (data.weights * data.one_of_equals * (Z * U).sum(1)).clamp(max=1.0 - 1e-10)
+        return residuals / (1.0 - leverages)[:, None]
+    parts, order = [], []
+    for rows in rows_by_group(data.groups):
+        weighted = U[rows] * data.weights[rows][:, :, None]
+        left = torch.eye(rows.shape[1], dtype=Z.dtype) - Z[rows] @ weighted.transpose(1, 2)
+        parts.append(torch.linalg.solve(left, residuals[rows]).flatten(0, 1))
+        order.append(rows.flatten())
+    return torch.cat(parts)[torch.cat(order).argsort()]
 
 
 @dataclass(frozen=True)
@@ -122,6 +158,28 @@ class _Ridge(torch.autograd.Function):
         return d_z.to(Z), ZH.to(T), d_noise.to(noise), None, None
 
 
+class _Influence(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, Z: Tensor, T: Tensor, noise: Tensor, weights: Tensor | None) -> Any:
+        system = RidgeSystem.of(Z, float(noise.detach()), weights, primal=True)
+        t = T.detach().to(system.z)
+        W, U = system.weights(t), system.solve(system.z.T).T
+        ctx.like, ctx.parts = (Z, T, noise), (system, t, W, U)
+        return W.to(Z), U.to(Z)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> Any:
+        system, t, W, U = ctx.parts
+        G, E = (_solvable(slope) for slope in slopes)
+        H, through = system.solve(G), system.solve(E.T).T
+        Q = U.T @ through
+        ZH = system.weighted(system.z @ H)
+        d_z = system.weighted(t - system.z @ W) @ H.T - ZH @ W.T
+        d_z += through - system.weighted(system.z @ (Q + Q.T))
+        Z, T, noise = ctx.like
+        return d_z.to(Z), ZH.to(T), (-(H * W).sum() - Q.trace()).to(noise), None
+
+
 def _rooted(rows: Tensor, w: Tensor | None) -> Tensor:
     return rows if w is None else w.sqrt() * rows
 
@@ -183,13 +241,12 @@ class Moments:
         """``W``, the embedding of all rows that were summed, of targets less the prior."""
         return factor.solve(self.cross - self.sums[:, None] * prior)
 
-    def left_out(self, factor: Factor, Z: Tensor, targets: Tensor, w: Tensor, prior: Tensor | float = 0.0) -> Tensor:
-        """Outputs at some of the rows, each by the embedding of all rows but itself, in closed form.
+    def left_out(self, factor: Factor, Z: Tensor, rows: TrainingSet) -> Tensor:
+        """Outputs at some of the rows, with features Z, each by the embedding of all rows but itself, in closed form.
 
-        With ``q = z^T S^-1 z`` the residual is ``(y - prior - W^T z) / (1 - u q)``. Of a row of weight w > 1, which
-        counts as w rows, one is left out: ``u = min(w, 1)``.
+        With ``q = z^T S^-1 z`` the residual is ``(y - prior - W^T z) / (1 - w q)``, w the weight of the row. Of a group
+        all rows must be there.
         """
-        leverage = (triangular_solve(factor, Z.T.contiguous()) ** 2).sum(0)
-        kept = (1.0 - w.clamp(max=1.0) * leverage).clamp(min=1e-10)  # zero only to rounding, for a row fitted exactly
-        fitted = prior + Z @ self.weights(factor, prior)
-        return targets - (targets - fitted) / kept[:, None]
+        fitted = rows.prior + Z @ self.weights(factor, rows.prior)
+        half = triangular_solve(factor, Z.T.contiguous()).T  # half half^T = Z S^-1 Z^T
+        return rows.targets - left_out_residuals(half, half, rows.targets - fitted, rows)

@@ -139,7 +139,7 @@ def exact(kernel: Kernel, data: TrainingSet, ridge: float, *, precision: str = "
     if precision == "single" and (found := _exact_in_single(kernel, data, ridge)) is not None:
         return found
     K = kernel.matrix(data.points)
-    return _dual_solution(embed(K, data, ridge), nearest_other(K, data.weights), "double")
+    return _dual_solution(embed(K, data, ridge), nearest_other(K, data), "double")
 
 
 def _exact_in_single(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution | None:
@@ -157,7 +157,7 @@ def _exact_in_single(kernel: Kernel, data: TrainingSet, ridge: float) -> Solutio
     if not residual <= SINGLE_RESIDUAL:  # also where it is not a number
         _warn_of_fallback(f"A kernel matrix of single precision leaves a residual of {residual:.1e}.")
         return None
-    return _dual_solution(embedding, nearest_other(K, data.weights).double(), "single")
+    return _dual_solution(embedding, nearest_other(K, data).double(), "single")
 
 
 def _dual_solution(embedding: DualEmbedding, nearest: Tensor, precision: str) -> Solution:
@@ -294,12 +294,14 @@ def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generato
         chosen.append(candidates[picked])
         weights.append(total / picks * times.double())
     picked = torch.cat(chosen)
-    found = exact(kernel, replace(data.subset(picked), weights=torch.cat(weights)), ridge)
+    found = exact(kernel, replace(data.subset(picked), weights=torch.cat(weights), counts=None), ridge)
     others = torch.ones(len(data), dtype=torch.bool)
     others[picked] = False
+    if data.groups is not None:
+        others &= ~torch.isin(data.groups, data.groups[picked])
     if not bool(others.any()):
         return found
-    # A picked row stands for many: to leave out one of them says little. Rows that were not picked are new.
+    # A picked row stands for many: to leave it out says little. Rows that were not picked are new.
     rows = data.subset(others).sample(LEFT_OUT_ROWS, generator)
     left_out, support = _new_rows(kernel, rows, data.points[picked], found.coefficients)
     return replace(found, left_out=left_out, support=support)
@@ -314,8 +316,20 @@ def _new_rows(kernel: Kernel, rows: TrainingSet, points: Tensor, coefficients: T
 def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[TrainingSet, TrainingSet]:
     """Split off about ``size`` random rows, at least one: of every stratum its share, never all of it.
 
-    Where there are not too many strata, each that has two rows gives one.
+    Groups go or stay as a whole. Of equal rows that were merged some may go: their point keeps the others' weight.
     """
+    rows = data.unmerged()
+    held = _held_groups(rows, size, generator) if rows.groups is not None else _held_rows(rows, size, generator)
+    if data.counts is None:
+        return data.subset(~held), data.subset(held)
+    place = torch.arange(len(data)).repeat_interleave(data.counts.long())
+    left = data.counts - torch.bincount(place[held], minlength=len(data))
+    rest = replace(data, weights=data.weights * left / data.counts, counts=left)
+    return rest.subset(left > 0), rows.subset(held)
+
+
+def _held_rows(data: TrainingSet, size: int, generator: torch.Generator) -> Tensor:
+    """Which rows are held out; where there are not too many strata, each that has two rows gives one."""
     order = torch.randperm(len(data), generator=generator)
     held = torch.zeros(len(data), dtype=torch.bool)
     stays = torch.zeros(len(data), dtype=torch.bool)
@@ -330,7 +344,29 @@ def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[
     held[others[: max(size - int(held.sum()), 0)]] = True
     if not bool(held.any()):  # one row of the largest
         held[(data.strata == data.strata.bincount().argmax()).nonzero()[0]] = True
-    return data.subset(~held), data.subset(held)
+    return held
+
+
+def _held_groups(data: TrainingSet, size: int, generator: torch.Generator) -> Tensor:
+    """Whole groups in random order until there are enough rows; one that has the last row of a stratum stays."""
+    assert data.groups is not None
+    held = torch.zeros(len(data), dtype=torch.bool)
+    names = data.groups.unique()
+    left = torch.bincount(data.strata)
+    for name in names[torch.randperm(len(names), generator=generator)]:
+        own = data.groups == name
+        after = left - torch.bincount(data.strata[own], minlength=len(left))
+        if bool(((after == 0) & (left > 0)).any()) or bool((held | own).all()):
+            continue
+        held, left = held | own, after
+        if int(held.sum()) >= size:
+            break
+    if not bool(held.any()):
+        raise ValueError(
+            "No group can be held out for the calibration: each has the last rows of a class. Use more groups, or "
+            "solver='exact', which leaves each out in turn."
+        )
+    return held
 
 
 # Explicit features ---------------------------------------------------------------------------------------------
@@ -355,7 +391,7 @@ def explicit(moments: Moments, features: FeatureMap, sample: TrainingSet, ridge:
     with torch.no_grad():
         Z = features(sample.points).double()
     factor = moments.factor(ridge)
-    W, support = moments.weights(factor, sample.prior), FeatureSupport.of(factor, Z, sample.weights)
-    left_out = LeftOut(moments.left_out(factor, Z, sample.targets, sample.weights, sample.prior), sample)
+    W, support = moments.weights(factor, sample.prior), FeatureSupport.of(factor, Z, sample)
+    left_out = LeftOut(moments.left_out(factor, Z, sample), sample)
     squared_norm, fitted = float(W.square().sum()), sample.prior + Z @ W
     return Solution(None, W, squared_norm, fitted, sample, left_out, support, factor.jitter)

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from kernelwright.embedding import TrainingSet, rows_by_group
 from kernelwright.linalg import Factor, triangular_solve
 
 __all__ = ["UNUSUAL", "FeatureSupport", "KernelSupport", "Support", "nearest_other"]
 
 UNUSUAL = 0.01  # the share of training rows whose support lies below one
+BLOCK_ROWS = 1024  # of a kernel matrix, looked at in one go
 SKETCH = 32  # random directions: enough for a leverage within a quarter, the same for all rows
 
 
@@ -63,15 +65,19 @@ class FeatureSupport(Support):
     n_rows: int = 1
 
     @classmethod
-    def of(cls, factor: Factor, Z: Tensor, weights: Tensor) -> FeatureSupport:
+    def of(cls, factor: Factor, Z: Tensor, rows: TrainingSet) -> FeatureSupport:
         """From the factor of S and the features of (some) training rows."""
         # Always the same directions, so that levels that were found with them fit.
         directions = torch.randn(len(factor), SKETCH, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
         sketch = triangular_solve(factor, directions, transposed=True) / SKETCH**0.5
         unscaled = cls(sketch, 1.0, 1.0)
-        inverse_leverage = unscaled._inverse_leverage(Z) - weights.clamp(max=1.0)  # left out: (1 - q) / q
+        inverse_leverage = unscaled._inverse_leverage(Z)
+        if rows.groups is None:
+            inverse_leverage -= rows.weights * rows.one_of_equals  # left out: (1 - w q) / q
+        else:
+            inverse_leverage *= _share_without_group(factor, Z, rows)
         # Half a hundredth each: a row is unusual if it is by one of the two.
-        by_leverage, by_norm = (_level(v, weights, 0.5 * UNUSUAL) for v in (inverse_leverage, Z.square().sum(1)))
+        by_leverage, by_norm = (_level(v, rows.weights, 0.5 * UNUSUAL) for v in (inverse_leverage, Z.square().sum(1)))
         return cls(sketch, by_leverage, by_norm, len(Z))
 
     def _inverse_leverage(self, Z: Tensor) -> Tensor:
@@ -83,16 +89,38 @@ class FeatureSupport(Support):
         return torch.minimum(*relative)
 
 
-def nearest_other(K: Tensor, weights: Tensor) -> Tensor:
-    """The largest kernel value of each training point with another one; a point of weight two is its own other.
+def nearest_other(K: Tensor, rows: TrainingSet) -> Tensor:
+    """The largest kernel value of each training point with another one, or with one of another group.
 
-    K is changed on the way and is itself again at the end: it may be as large as memory allows.
+    A point that stands for two equal rows is its own other. K is changed on the way and is itself again at the end: it
+    may be as large as memory allows.
     """
+    if rows.groups is not None:
+        largest = torch.empty(len(K), dtype=K.dtype)
+        for some in torch.arange(len(K)).split(BLOCK_ROWS):
+            same = rows.groups[some][:, None] == rows.groups
+            largest[some] = K[some].masked_fill(same, -torch.inf).amax(1)
+        return torch.where(largest.isfinite(), largest, K.diagonal())  # one group is all there is
     own = K.diagonal().clone()
     K.fill_diagonal_(-torch.inf)
     largest = K.max(1).values if len(K) > 1 else own
     K.diagonal().copy_(own)
-    return torch.where(weights >= 2.0, own, largest)
+    return largest if rows.counts is None else torch.where(rows.counts >= 2, own, largest)
+
+
+def _share_without_group(factor: Factor, Z: Tensor, rows: TrainingSet) -> Tensor:
+    """By what part one over the leverage falls when the whole group of a row is left out.
+
+    With ``H = Z_g S^-1 Z_g^T`` the leverages go from H to ``H (I - W_g H)^-1``.
+    """
+    assert rows.groups is not None
+    share, half = torch.ones(len(Z), dtype=torch.float64), triangular_solve(factor, Z.T.contiguous()).T
+    for group in rows_by_group(rows.groups):
+        H = half[group] @ half[group].transpose(1, 2)
+        left = torch.eye(group.shape[1], dtype=torch.float64) - rows.weights[group][:, :, None] * H
+        without = torch.linalg.solve(left, H, left=False).diagonal(dim1=1, dim2=2)
+        share[group] = H.diagonal(dim1=1, dim2=2) / without.clamp(min=1e-300)
+    return share.clamp(0.0, 1.0)
 
 
 def _level(support: Tensor, weights: Tensor, unusual: float) -> float:

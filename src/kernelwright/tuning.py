@@ -123,7 +123,7 @@ def _by_gradient(kernel: Kernel, data: TrainingSet, settings: Settings, generato
     learn = str(settings.learn)
     tau = TAU[learn] if settings.complexity_weight == "auto" else settings.complexity_weight
     loss = settings.loss or ("brier" if learn in ("leave-one-out", "folds") else "log")
-    n_folds = min(settings.n_folds, len(data)) if learn == "folds" else 2
+    n_folds = min(settings.n_folds, data.n_units) if learn == "folds" else 2
     objective = Objective(
         learn, complexity_weight=tau, loss=loss, folds=n_folds, precision=settings.learning_precision()
     )
@@ -185,7 +185,8 @@ def _warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: floa
 
 def _grid(kernel: Kernel, data: TrainingSet, settings: Settings) -> Choice:
     """Folds over a grid of ridges and of factors on all length scales; the Brier loss decides."""
-    objective = Objective("folds", loss="brier", folds=min(settings.n_folds, len(data)))
+    data = data.unmerged()
+    objective = Objective("folds", loss="brier", folds=min(settings.n_folds, data.n_units))
     state = copy.deepcopy(kernel.state_dict())
     learned = (name for name, number in kernel.named_parameters() if number.requires_grad)
     scales = [name for name in learned if name.endswith("log_lengthscale")]

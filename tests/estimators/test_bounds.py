@@ -68,14 +68,14 @@ def test_a_kernel_learned_from_other_rows_is_fixed():
         clipped, error = true_risks(model)
         assert model.risk_bound("rademacher-fixed-kernel").total >= clipped
         assert model.risk_bound("holdout", loss="error").total >= error
-        assert model._rows[0].sum() == round(0.5 * 420)  # rows of the embedding
+        assert model._rows.given.sum() == round(0.5 * 420)  # rows of the embedding
 
 
 def test_the_embedding_of_a_split_fit_knows_only_its_own_rows():
     """By hand: a kernel from some rows, the solve on the others, nothing of the rest."""
     X, y = draw(100, 0)
     model = fixed(kernel_share=0.4, holdout_share=0.2, random_state=3).fit(X, y)
-    used = model._rows[0]
+    used = model._rows.given
     assert used.sum() == 48
     other = fixed().fit(X[used], y[used])
     np.testing.assert_allclose(model.raw_outputs(PLACES), other.raw_outputs(PLACES), atol=1e-12)

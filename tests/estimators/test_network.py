@@ -15,6 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from kernelwright import CollapseWarning, EmbeddingNetworkClassifier, MemoryBudgetError
+from kernelwright.arrays import one_hot
+from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.kernels import Gaussian, Linear
 from kernelwright.linalg import threads_for
@@ -35,7 +37,12 @@ def moons():
     return make_moons(160, noise=0.15, random_state=0)
 
 
-@parametrize_with_checks([small(learning_rate=0.1), small(learning_rate=0.1, kernel=Gaussian("median"))])
+@parametrize_with_checks(
+    [small(learning_rate=0.1), small(learning_rate=0.1, kernel=Gaussian("median"))],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": "calibration leaves out rows, and a weight is one row"
+    },
+)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -104,12 +111,30 @@ def test_half_of_each_batch_is_scored_where_features_are_many(moons, width, scor
     assert by_itself.history_ == asked.history_
 
 
-def test_weights_mean_repetition(moons):
+def test_copies_in_one_group_are_one_row_of_their_weight(moons):
     X, y = moons
     counts = np.arange(len(y)) % 3
     weighted = small().fit(X, y, sample_weight=counts)
-    repeated = small().fit(np.repeat(X, counts, 0), np.repeat(y, counts))
+    rows = np.repeat(np.arange(len(y)), counts)
+    repeated = small().fit(X[rows], y[rows], groups=rows)
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
+    doubled = small().fit(X, y, sample_weight=2.0 * counts)
+    np.testing.assert_allclose(weighted.predict_proba(X), doubled.predict_proba(X), atol=1e-4)
+
+
+def test_groups_are_held_out_as_a_whole(moons):
+    X, y = moons
+    groups = np.arange(len(y)) // 5
+    model = small(early_stopping=0.3)
+    data = TrainingSet.of(torch.from_numpy(X), one_hot(y, 2), groups=torch.from_numpy(groups))
+    learned, judged = model._split(data)
+    assert not set(groups[learned]) & set(groups[judged])
+    assert len(learned) + len(judged) == len(y)
+    assert model.fit(X, y, groups=groups).score(X, y) > 0.8
+
+
+def test_classes_may_weigh_differently(moons):
+    X, y = moons
     by_class = small(class_weight={0: 1.0, 1: 9.0}).fit(X, y)
     assert by_class.predict(X).mean() > small().fit(X, y).predict(X).mean()
 

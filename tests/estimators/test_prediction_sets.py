@@ -98,7 +98,7 @@ def test_explicit_features_leave_out_as_their_kernel_does():
         S = Z[kept].T @ Z[kept] + 0.02 * 80 * np.eye(Z.shape[1])
         W = np.linalg.solve(S, Z[kept].T @ np.eye(3)[y[kept]])
         values, outputs, _ = next(explicit.classifier_._blocks_for_sets(new, 100))
-        at = explicit.classifier_._rows[1][row]
+        at = explicit.classifier_._rows.place[row]
         without = outputs - (values @ rows.basis)[:, [at]] * rows.change[at]
         np.testing.assert_allclose(without, features(new) @ W, atol=1e-8)
         np.testing.assert_allclose(rows.outputs[at], features(X[[row]])[0] @ W, atol=1e-8)
@@ -111,7 +111,7 @@ def test_equal_rows_are_left_out_one_at_a_time():
     assert twice.n_calibration_ == 80
     model, rows = twice.classifier_, twice._left_out
     everything, labels = np.tile(X, (2, 1)), np.tile(y, 2)
-    place = model._rows[1]
+    place = model._rows.place
     for row in (0, 5, 33):
         without = leave_out_by_refitting(model, everything, labels, row)(everything[row : row + 1])
         np.testing.assert_allclose(rows.outputs[place[row]], without[0], atol=1e-9)

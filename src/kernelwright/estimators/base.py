@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import check_memory, class_labels, row_weights
+from kernelwright.arrays import check_labels, check_memory, class_labels, row_weights
 from kernelwright.calibration import Link, ProbabilityMap
 from kernelwright.chunks import dask_mean, is_dask, lazily
 from kernelwright.kernels import Kernel, Precomputed, Tabular
@@ -59,7 +58,7 @@ class ProbabilityClassifier(ClassifierMixin):
 
     def _check_labels(self, y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels and weights of the rows that count, and which rows those are (weight not zero)."""
-        check_classification_targets(y)  # before its classes are weighed
+        check_labels(y)  # before its classes are weighed
         weights = row_weights(y, sample_weight, self.class_weight)
         kept = weights > 0
         self.classes_, labels = class_labels(y[kept], self)

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import generator, one_hot
+from kernelwright.arrays import generator, group_numbers, merge_duplicates, one_hot
 from kernelwright.chunks import Block, Chunks, DaskRows, example_row
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.features import Nystroem
@@ -22,7 +22,7 @@ from kernelwright.kernels import FeatureKernel
 from kernelwright.primal import Moments
 from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit, refuse_too_many_features
 
-__all__ = ["BatchFitting"]
+__all__ = ["BatchFitting", "EmbeddedRows", "Rows", "counted_groups", "refuse_groups_of_chunks"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Rows:
     points: Tensor | None
     labels: np.ndarray
     weights: np.ndarray
+    groups: np.ndarray | None = None  # a number for each row: rows of a group are left out together
+    counts: np.ndarray | None = None  # equal rows that were merged into each
 
     @classmethod
     def of(cls, block: Block) -> Rows:
@@ -45,7 +47,82 @@ class Rows:
             return self
         X = None if self.X is None else self.X[chosen]
         points = None if self.points is None else self.points[torch.from_numpy(chosen)]
-        return Rows(X, points, self.labels[chosen], self.weights[chosen])
+        groups = None if self.groups is None else self.groups[chosen]
+        return Rows(X, points, self.labels[chosen], self.weights[chosen], groups)
+
+    def with_mean_weight_one(self) -> Rows:
+        """Weights whose sum is the number of rows, or of groups: n in all formulas."""
+        n = len(self.weights) if self.groups is None else len(np.unique(self.groups))
+        return replace(self, weights=self.weights * (n / self.weights.sum()))
+
+    def merged(self) -> tuple[Rows, np.ndarray]:
+        """Vectors of which no two are equal, and for each given row the place of its own.
+
+        Of rows that are left out one at a time only those of equal weight are merged, so that all of a point have the
+        same share in it; of a group all rows go together, whatever their weights.
+        """
+        apart = self.weights if self.groups is None else self.groups
+        found = merge_duplicates(self.X, self.labels, self.weights, apart)
+        groups, counts = (None, found.counts) if self.groups is None else (found.apart, None)
+        return Rows(found.X, None, found.y, found.weights, groups, counts), found.place
+
+    def training_set(self, points: Tensor, n_classes: int, prior: Tensor | None = None) -> TrainingSet:
+        """With one-hot targets; ``points`` are the rows as a kernel sees them."""
+        counts, groups = (None if each is None else torch.from_numpy(each) for each in (self.counts, self.groups))
+        return TrainingSet.of(
+            points,
+            one_hot(self.labels, n_classes),
+            weights=torch.from_numpy(self.weights),
+            prior=prior,
+            counts=counts,
+            groups=groups,
+        )
+
+
+def counted_groups(groups: Any, kept: np.ndarray) -> np.ndarray | None:
+    """Numbers of the groups of the rows that count; at least two groups, or none could be left out."""
+    if groups is None:
+        return None
+    found = group_numbers(groups, len(kept))[kept]
+    if len(np.unique(found)) < 2:
+        raise ValueError(
+            "'groups' needs at least 2 different groups among the rows that count: one is left out at a time. "
+            "Leave 'groups' away if rows are independent."
+        )
+    return found
+
+
+def refuse_groups_of_chunks(groups: Any) -> None:
+    """Say that rows which lie in different places cannot be left out together."""
+    if groups is not None:
+        raise ValueError("'groups' is not there for Dask collections: rows of a group would have to lie in one place.")
+
+
+@dataclass(frozen=True)
+class EmbeddedRows:
+    """What is kept of the rows that an embedding was solved on, besides its points."""
+
+    given: np.ndarray  # which of the rows that were passed to fit
+    place: np.ndarray  # the point of each
+    share: np.ndarray  # its part in the weight of that point
+    weights: np.ndarray  # from here on: of each point
+    labels: np.ndarray
+    counts: np.ndarray | None
+    groups: np.ndarray | None
+
+    @classmethod
+    def of(cls, given: np.ndarray, place: np.ndarray, weights: np.ndarray, data: TrainingSet) -> EmbeddedRows:
+        """From the weights of the given rows, and the training set they were merged into."""
+        share = weights / np.bincount(place, weights, len(data))[place]
+        counts, groups = (None if each is None else each.numpy() for each in (data.counts, data.groups))
+        return cls(given, place, share, data.weights.numpy(), data.strata.numpy(), counts, groups)
+
+    def training_set(self, points: Tensor, coefficients: Tensor, prior: Tensor | None = None) -> TrainingSet:
+        """The points again, with targets of the shape of ``coefficients``."""
+        counts, groups = (None if each is None else torch.from_numpy(each) for each in (self.counts, self.groups))
+        targets = one_hot(self.labels, coefficients.shape[1])
+        weights = torch.from_numpy(self.weights)
+        return TrainingSet.of(points, targets, weights=weights, prior=prior, counts=counts, groups=groups)
 
 
 @dataclass(frozen=True)
@@ -160,6 +237,7 @@ class BatchFitting:
             if len(missing):
                 raise ValueError(f"Labels {list(missing)} are not among the given classes.")
         self.fit(X, y, sample_weight)
+        self._moments = (self._moments[0], self._moments[1].unmerged(), self._moments[2])
         if classes is None:
             return
         known, self.classes_ = self.classes_, np.unique(classes)
@@ -304,7 +382,7 @@ class BatchFitting:
         else:
             sample = chunks.take(some)
         data, place = self._gather(kernel, Rows.of(sample))
-        self._rows = (np.ones(len(place), dtype=bool), place, data.weights.numpy(), data.strata.numpy())
+        self._rows = EmbeddedRows.of(np.ones(len(place), dtype=bool), place, sample.weights, data)
         self._learn(kernel, data, len(chunks), random)
         self.features_ = self.kernel_.features
         if sums is None:

@@ -7,6 +7,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
-from kernelwright.arrays import generator, merge_duplicates, one_hot, seed_of
+from kernelwright.arrays import generator, seed_of
 from kernelwright.calibration import fit_map, fit_shifted_power
 from kernelwright.chunks import Block, Chunks, SlicedRows, is_dask
 from kernelwright.embedding import TrainingSet, smoothed_prior
@@ -28,7 +29,7 @@ from kernelwright.estimators.base import (
     refuse_if_too_large,
     with_lines,
 )
-from kernelwright.estimators.batches import BatchFitting, Rows
+from kernelwright.estimators.batches import BatchFitting, EmbeddedRows, Rows, counted_groups, refuse_groups_of_chunks
 from kernelwright.estimators.bounds import HERDED, UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.estimators.predictions import EmbeddingPredictions
 from kernelwright.features import FeatureMap, Nystroem, fourier_features
@@ -193,9 +194,15 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
 
     Notes
     -----
-    Equal rows are merged (with ``features``, up to 5000 rows) and their weights added, so an integer weight means
-    exactly as many copies. Weights that are all below one are relative, and scaled to a mean of one. Cost is cubic,
-    memory quadratic in the number of distinct rows while the solver is exact.
+    Weights are relative: a factor on all of them changes nothing. A row of weight two moves the embedding as two equal
+    rows would, but it is one observation, and is left out as a whole; two equal rows are two, and are left out one at a
+    time, unless ``groups`` says that they belong together. So a weight equals as many copies where nothing is left out
+    (``learn=None`` with ``probability="clip"``), and where copies are in one group. Equal rows of equal weight are
+    merged (with ``features``, up to 5000 rows): cost is cubic, memory quadratic in the number of distinct rows while
+    the solver is exact.
+
+    With ``class_weight`` all probabilities are those of the weighted population, in which each class is as frequent as
+    its weight makes it; ``predict_proba(X, unweighted=True)`` gives those of rows as they come.
 
     Examples
     --------
@@ -302,10 +309,20 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
 
     # learning ------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EmbeddingClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> EmbeddingClassifier:
         """Learn the hyperparameters, solve the embedding on all rows and calibrate its probabilities.
 
-        With ``features``, X and y may be Dask arrays or data frames: rows are summed up where they are.
+        Parameters
+        ----------
+        X, y : array-like
+            With ``features`` they may be Dask arrays or data frames: rows are summed up where they are.
+        sample_weight : array-like of shape (n,), optional
+            How much each row counts, relative to the others; rows of weight zero do not exist. Whatever its weight, a
+            row is one observation: it is left out as a whole.
+        groups : array-like of shape (n,), optional
+            Names of groups of rows that belong together: copies, measurements of one patient, frames of one film.
+            Wherever the model judges itself by rows left out (learning, calibration, support, bounds), it leaves out
+            whole groups, and n in its formulas is the number of groups.
         """
         self._validate_params()
         self.__dict__.pop("_moments", None)
@@ -313,7 +330,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         asked = self._asked_for()
         # From where the last fit ended, unless another kernel was asked for since then, or one just as it is given.
         self._warm = self.warm_start and self.learn is not None and self.__dict__.pop("_asked", None) == asked
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, groups)
         self._asked = asked  # only now: what has failed is nothing to start from
         return self
 
@@ -323,23 +340,24 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         numbers = [part.state_dict() for part in parts if isinstance(part, nn.Module)]
         return repr(parts) + joblib.hash([[value.numpy() for value in state.values()] for state in numbers])
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         kernel = copy.deepcopy(self.kernel_) if self._warm else self._start_kernel()
         chunks: Chunks
         if is_dask(X):
+            refuse_groups_of_chunks(groups)
             chunks = self._check_chunks(X, y, sample_weight)
             if len(chunks) > chunks.n_gathered:
                 self._fit_chunks(kernel, chunks)
                 return
             rows, kept = Rows.of(chunks.take(np.arange(len(chunks)))), np.ones(len(chunks), dtype=bool)
         else:
-            rows, kept = self._check_training_data(kernel, X, y, sample_weight)
-            if self._sums_suffice() and rows.X is not None:
+            rows, kept = self._check_training_data(kernel, X, y, sample_weight, groups)
+            if self._sums_suffice() and rows.X is not None and groups is None:
                 chunks = SlicedRows(Block(rows.X, rows.labels, rows.weights))
                 if len(chunks) > chunks.n_gathered:
                     self._fit_chunks(kernel, chunks)
                     return
-        learned, solved, held = self._split(len(rows.labels))
+        learned, solved, held = self._split(rows)
         columns = getattr(self.scaler_, "columns_", None) if self._warm else None
         self.scaler_ = None
         data, place = self._gather(kernel, rows.subset(learned))
@@ -350,7 +368,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
             embedded, place = self._gather(kernel, rows.subset(solved), prior=data.prior)
         in_embedding = np.zeros(len(kept), dtype=bool)
         in_embedding[np.flatnonzero(kept)[solved]] = True
-        self._rows = (in_embedding, place, embedded.weights.numpy(), embedded.strata.numpy())
+        self._rows = EmbeddedRows.of(in_embedding, place, rows.weights[solved], embedded)
         random = generator(self.random_state)
         self._learn(kernel, data, len(embedded), random)
         self._solve(embedded, random)
@@ -362,15 +380,24 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         if self._explicit and self.features is None:
             self._report_signature()
 
-    def _split(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _split(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Numbers of the rows to learn the kernel from, to solve the embedding on, to keep for bounds.
 
-        The first two are the same unless ``kernel_share`` says otherwise. Rows are drawn plainly at random, not by
-        class: bounds speak of independent rows.
+        The first two are the same unless ``kernel_share`` says otherwise. Rows (or groups) are drawn plainly at random,
+        not by class: bounds speak of independent rows.
         """
-        everything, none = np.arange(n), np.arange(0)
+        everything, none = np.arange(len(rows.labels)), np.arange(0)
         if self.kernel_share is None and self.holdout_share is None:
             return everything, everything, none
+        if rows.groups is None:
+            return self._split_units(len(everything))
+        names = np.unique(rows.groups)
+        learned, solved, held = (
+            np.flatnonzero(np.isin(rows.groups, names[part])) for part in self._split_units(len(names))
+        )
+        return learned, learned if self.kernel_share is None else solved, held
+
+    def _split_units(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         order = torch.randperm(n, generator=generator(self.random_state)).numpy()
         n_held = round((self.holdout_share or 0.0) * n)
         held, used = np.sort(order[:n_held]), order[n_held:]
@@ -385,23 +412,23 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
 
         The rows that are gathered first, with no prior yet, decide the scale of the inputs.
         """
-        X, points, labels, weights = rows.X, rows.points, rows.labels, rows.weights
-        if len(np.unique(labels)) < 2:
+        if len(np.unique(rows.labels)) < 2:
             raise ValueError(
-                f"Only one class is left among the {len(labels)} rows that kernel_share={self.kernel_share} and "
+                f"Only one class is left among the {len(rows.labels)} rows that kernel_share={self.kernel_share} and "
                 f"holdout_share={self.holdout_share} leave for a part of the fit. Choose shares with larger parts."
             )
-        place = np.arange(len(labels))
+        rows, place = rows.with_mean_weight_one(), np.arange(len(rows.labels))
+        points = rows.points
         if points is None:
-            if not self._explicit or len(X) <= MERGE_UP_TO:
-                X, labels, weights, place = merge_duplicates(X, labels, weights)
+            if not self._explicit or len(rows.X) <= MERGE_UP_TO:
+                rows, place = rows.merged()
             if prior is None:
-                self.scaler_ = self._fit_scaler(X, weights)
-            points = self._encode(kernel, X)
-        targets, w = one_hot(labels, len(self.classes_)), torch.from_numpy(weights)
+                self.scaler_ = self._fit_scaler(rows.X, rows.weights)
+            points = self._encode(kernel, rows.X)
+        data = rows.training_set(points, len(self.classes_), prior)
         if prior is None and self.learn == "auto":
-            prior = smoothed_prior(targets, w)
-        return TrainingSet.of(points, targets, weights=w, prior=prior), place
+            data = replace(data, prior=smoothed_prior(data.targets, data.weights))
+        return data, place
 
     def _report_signature(self) -> None:
         """Say how indefinite the kernel is: its negative eigenvalues were flipped."""
@@ -485,7 +512,9 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
             return LEARNED_FROM
         return 0 if self.learn in (None, "median") else self.batch_size or MANY
 
-    def _check_training_data(self, kernel: Kernel, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, np.ndarray]:
+    def _check_training_data(
+        self, kernel: Kernel, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Rows, np.ndarray]:
         """The rows that count, checked, and which rows those are (weight not zero)."""
         if kernel.takes_vectors or isinstance(kernel, Precomputed):
             X, y = validate_data(self, X, y, dtype=np.float64)
@@ -496,9 +525,10 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         self._weighted = bool(np.ptp(weights) > 0)
         if not isinstance(self.class_weight, str):
             self._weight_unit = float(weights.sum() / self._given(y, sample_weight).sum())
+        names = counted_groups(groups, kept)
         if not kernel.takes_vectors:
-            return Rows(None, kernel.encode_training(X)[torch.from_numpy(kept)], labels, weights), kept
-        return Rows(X if kept.all() else X[kept], None, labels, weights), kept
+            return Rows(None, kernel.encode_training(X)[torch.from_numpy(kept)], labels, weights, names), kept
+        return Rows(X if kept.all() else X[kept], None, labels, weights, names), kept
 
     def _fit_scaler(self, X: np.ndarray, weights: np.ndarray) -> Any:
         default = self.kernel is None and self.features is None
@@ -525,7 +555,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
                 if self.features_ is None:
                     seed = int(torch.randint(2**31 - 1, (1,), generator=random))
                     self.features_ = fourier_features(self.kernel_, size, data.points.shape[1], seed)
-                moments, sample = sum_up(self.features_, data), data.sample(LEFT_OUT_ROWS, random)
+                moments, sample = sum_up(self.features_, data), data.whole_groups(LEFT_OUT_ROWS, random)
                 found = explicit(moments, self.features_, sample, self.ridge_)
                 self._range = (data.points.min(0).values, data.points.max(0).values)
             if self._explicit:
@@ -564,7 +594,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         self.training_loss_ = self._risk_terms.training_loss
 
     def _n_rows(self) -> float:
-        return self._moments[0].total if self._explicit else float(self._rows[2].sum())
+        return self._moments[0].total if self._explicit else float(self._rows.weights.sum())
 
     def _kernel_as_given(self) -> bool:
         """Whether nothing about the kernel was taken from the rows."""

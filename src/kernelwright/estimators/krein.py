@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import class_labels, merge_duplicates
+from kernelwright.arrays import check_class_weight, check_labels, class_labels, merge_duplicates
 from kernelwright.errors import NumericalError
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.indefinite import CORRECTIONS, Signature, correct
@@ -174,8 +174,9 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         X, labels, weights, kept = self._check_training_data(kernel, X, y, sample_weight)
         rows = np.flatnonzero(kept)
         if kernel.takes_vectors:
-            X, labels, weights, place = merge_duplicates(X[rows], labels, weights)
-            rows = rows[np.unique(place, return_index=True)[1]]
+            distinct = merge_duplicates(X[rows], labels, weights)
+            X, labels, weights = distinct.X, distinct.y, distinct.weights
+            rows = rows[np.unique(distinct.place, return_index=True)[1]]
         refuse_if_too_large(len(rows))
         points = kernel.encode_training(X)
         if not kernel.takes_vectors:  # places of precomputed values are those in the whole matrix
@@ -203,7 +204,10 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         else:
             X, y = np.asarray(X, dtype=object), column_or_1d(y)
             check_consistent_length(X, y)
+        check_labels(y)  # before its classes are weighed
         weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True, copy=True)
+        if not isinstance(self.class_weight, str):
+            check_class_weight(self.class_weight)
         weights[weights > 0] *= compute_sample_weight(self.class_weight, y[weights > 0])
         kept = weights > 0
         self.classes_, labels = class_labels(y[kept], self)

@@ -182,7 +182,8 @@ class ConditionalMeanEmbedding(KernelEstimator):
         X, Y = self._check_training_data(kernel, X, Y)
         number = self._set_targets(Y)
         if kernel.takes_vectors:
-            X, number, counts, place = merge_duplicates(X, number, np.ones(len(X)))
+            distinct = merge_duplicates(X, number, np.ones(len(X)))
+            X, number, counts, place = distinct.X, distinct.y, distinct.counts, distinct.place
             self.scaler_ = fit_scaler("views", X, counts) if self.kernel is None else None
             points = self._encode(kernel, X)
         else:
@@ -243,6 +244,7 @@ class ConditionalMeanEmbedding(KernelEstimator):
             points,
             features,
             weights=weights,
+            counts=weights,
             prior=weights @ features / weights.sum() if self.prior == "marginal" else None,
             strata=torch.from_numpy(number if hasattr(self, "classes_") else np.zeros(len(number), dtype=np.int64)),
         )

@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -20,13 +20,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from kernelwright.arrays import merge_duplicates, one_hot, seed_of
+from kernelwright.arrays import one_hot, seed_of
 from kernelwright.calibration import fit_map
 from kernelwright.chunks import Block, DaskRows, example_row, is_dask
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
 from kernelwright.errors import CollapseWarning
 from kernelwright.estimators.base import MERGE_UP_TO, ProbabilityClassifier, by_chunks, refuse_if_too_large, with_lines
+from kernelwright.estimators.batches import Rows, counted_groups, refuse_groups_of_chunks
 from kernelwright.estimators.bounds import UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.kernels import Kernel
 from kernelwright.linalg import finite, threads_for
@@ -289,22 +290,29 @@ class EmbeddingNetworkClassifier(
 
     # learning ------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EmbeddingNetworkClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> EmbeddingNetworkClassifier:
         """Train the network, solve the embedding on all rows and calibrate its probabilities.
 
         X and y may be Dask arrays or data frames: the network learns from at most 50,000 of their rows, and the
         embedding is summed up over all of them where they are.
+
+        Parameters
+        ----------
+        X, y : array-like
+        sample_weight : array-like of shape (n,), optional
+            How much each row counts, relative to the others.
+        groups : array-like of shape (n,), optional
+            Rows that belong together (of one patient, say) are held out and left out together.
         """
         self._validate_params()
         chunks = self._check_chunks(X, y, sample_weight) if is_dask(X) else None
         if chunks is None:
-            X, labels, weights = self._check_training_data(X, y, sample_weight)
+            rows = self._check_training_data(X, y, sample_weight, groups)
         else:
-            X, labels, weights = self._merged(
-                chunks.take(chunks.some_rows(np.random.default_rng(seed_of(self.random_state))))
-            )
-        self.scaler_ = self._fit_scaler(X, weights)
-        data = TrainingSet.of(self._inputs(X), one_hot(labels, len(self.classes_)), weights=torch.from_numpy(weights))
+            refuse_groups_of_chunks(groups)
+            rows = self._merged(chunks.take(chunks.some_rows(np.random.default_rng(seed_of(self.random_state)))))
+        self.scaler_ = self._fit_scaler(rows.X, rows.weights)
+        data = rows.training_set(self._inputs(rows.X), len(self.classes_))
         checkpoint, seed = None, seed_of(self.random_state)
         if self.checkpoint is not None:
             checkpoint = Checkpoint.of(self.checkpoint, self._job(data), seed)
@@ -351,20 +359,18 @@ class EmbeddingNetworkClassifier(
             )
         return chunks
 
-    def _check_training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Inputs, labels and weights of the rows that count."""
+    def _check_training_data(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
+        """The rows that count, equal ones merged."""
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
         labels, weights, kept = self._check_labels(y, sample_weight)
         self._weighted, self._holdout = bool(np.ptp(weights) > 0), None
-        return self._merged(Block(X[kept], labels, weights))
+        return self._merged(Block(X[kept], labels, weights), counted_groups(groups, kept))
 
-    def _merged(self, rows: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _merged(self, block: Block, groups: np.ndarray | None = None) -> Rows:
         """Equal rows of a table merged."""
-        X, labels, weights = rows
-        if X.ndim == 2 and len(X) <= MERGE_UP_TO:
-            X, labels, weights, _ = merge_duplicates(X, labels, weights)
-        self._input_shape = X.shape[1:]
-        return X, labels, weights
+        self._input_shape = block.X.shape[1:]
+        rows = replace(Rows.of(block), groups=groups).with_mean_weight_one()
+        return rows.merged()[0] if block.X.ndim == 2 and len(block.X) <= MERGE_UP_TO else rows
 
     def _fit_scaler(self, X: np.ndarray, weights: np.ndarray) -> Any:
         scale = ("standard" if self.module is None else None) if self.scale == "auto" else self.scale
@@ -421,6 +427,8 @@ class EmbeddingNetworkClassifier(
 
     def _split(self, data: TrainingSet) -> tuple[Tensor, Tensor]:
         """Numbers of the rows the network learns from, and of those that judge the final embedding."""
+        if data.groups is not None:
+            return self._split_groups(data)
         share, n = self.early_stopping, len(data)
         if share == "auto":
             share = min(0.1, JUDGED_ROWS / n) if n >= HOLD_OUT_FROM else None
@@ -430,6 +438,14 @@ class EmbeddingNetworkClassifier(
         n_held = min(max(round(float(share) * n), 1), n - 1)
         order = torch.randperm(n)
         return order[n_held:].sort().values, order[:n_held].sort().values
+
+    def _split_groups(self, data: TrainingSet) -> tuple[Tensor, Tensor]:
+        """The same by whole groups."""
+        _, number = data.groups.unique(return_inverse=True)  # type: ignore[union-attr]
+        one_each = replace(data.subset(torch.arange(int(number.max()) + 1)), groups=None)
+        learned, judged = self._split(one_each)
+        some = [torch.isin(number, part).nonzero()[:, 0] for part in (learned, judged)]
+        return some[0], some[1]
 
     def _settings(self, network: EmbeddingNetwork, n: int, data: TrainingSet) -> tuple[Bound, Plan]:
         """The objective, and the plan of n training rows."""
@@ -474,8 +490,8 @@ class EmbeddingNetworkClassifier(
             digest.update(repr(part).encode())
             for value in () if part is None else part.state_dict().values():
                 digest.update(value.detach().cpu().numpy().tobytes())
-        for tensor in (data.points, data.targets, data.weights):
-            digest.update(tensor.contiguous().numpy().data)
+        for tensor in (data.points, data.targets, data.weights, data.groups):
+            digest.update(b"" if tensor is None else tensor.contiguous().numpy().data)
         return digest.hexdigest()
 
     def _finish(

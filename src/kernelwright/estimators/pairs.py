@@ -14,11 +14,18 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from kernelwright.arrays import as_matrix, check_memory, class_labels, generator, merge_duplicates, row_weights
+from kernelwright.arrays import (
+    as_matrix,
+    check_labels,
+    check_memory,
+    class_labels,
+    generator,
+    merge_duplicates,
+    row_weights,
+)
 from kernelwright.features import Nystroem
 from kernelwright.hyper.bases import Basis, MidpointBasis, PairBasis
 from kernelwright.hyper.learned import LearnedKernel
@@ -181,12 +188,13 @@ class PairRegression(BaseEstimator):
             return X, _matrix_target(y, sample_weight, len(X)), None
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
-        check_classification_targets(y)  # before its classes are weighed
+        check_labels(y)  # before its classes are weighed
         weights = row_weights(y, sample_weight, self.class_weight)
         kept = weights > 0
         self.classes_, labels = class_labels(y[kept], self)
-        X, labels, weights, _ = merge_duplicates(X[kept], labels, weights[kept])
-        w = None if bool((weights == 1.0).all()) else torch.from_numpy(weights)
+        distinct = merge_duplicates(X[kept], labels, weights[kept])
+        X, labels, weights = distinct.X, distinct.y, distinct.weights / distinct.weights.mean()
+        w = None if bool(np.ptp(weights) == 0.0) else torch.from_numpy(weights)
         same, other = self._coding()
         return X, LabelTarget(torch.from_numpy(labels), other, same, w), w
 

@@ -12,11 +12,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from kernelwright.arrays import class_labels
+from kernelwright.arrays import check_labels, class_labels
 from kernelwright.conformal import CalibrationScores, scores_of
 from kernelwright.estimators.classifier import EmbeddingClassifier
 
@@ -260,7 +259,7 @@ def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
     if y is None:
         raise ValueError("PredictionSets requires y to be passed, but the target y is None.")
     X, y = indexable(X, column_or_1d(y, warn=True))
-    check_classification_targets(y)
+    check_labels(y)
     return X, y
 
 

@@ -11,12 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from kernelwright.conformal import LeftOutRows
-from kernelwright.embedding import TrainingSet, embed
+from kernelwright.embedding import embed, without_groups
 from kernelwright.entropy import clip_entropy, embedding_entropy
 from kernelwright.estimators.base import KernelEstimator, ProbabilityClassifier, by_chunks
+from kernelwright.estimators.batches import EmbeddedRows
 from kernelwright.features import Concatenated, FeatureMap, RandomFourier
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.linalg import finite, thin_product, threads_for
+from kernelwright.primal import left_out_residuals
 from kernelwright.scaling import TableViews
 from kernelwright.solvers import FEATURE_ROWS
 from kernelwright.support import KernelSupport, Support, nearest_other
@@ -38,7 +40,7 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
         _weighted: bool
         _support: Support
         _range: tuple[Tensor, Tensor]
-        _rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+        _rows: EmbeddedRows
         _moments: Any
 
         @property
@@ -125,15 +127,13 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
         if self.solver_ != "exact":
             raise ValueError(f"Weights of all training rows exist with solver='exact' only, not {self.solver_!r}.")
         new = self._new_points(X)
-        kept, place, weights, _ = self._rows
+        rows = self._rows
         with torch.no_grad():
-            training = torch.from_numpy(self.points_)
-            data = TrainingSet.of(training, torch.from_numpy(self.coefficients_), weights=torch.from_numpy(weights))
-            embedding = embed(self.kernel_.matrix(training), data, self.ridge_)
+            data = rows.training_set(torch.from_numpy(self.points_), torch.from_numpy(self.coefficients_))
+            embedding = embed(self.kernel_.matrix(data.points), data, self.ridge_)
             distinct = torch.cat([embedding.weights(K.double()) for K in self._kernel_blocks(new)]).numpy()
-        counts = np.bincount(place, minlength=len(weights))  # equal rows share their weight
-        result = np.zeros((len(distinct), len(kept)))
-        result[:, kept] = (distinct / counts)[:, place]
+        result = np.zeros((len(distinct), len(rows.given)))
+        result[:, rows.given] = distinct[:, rows.place] * rows.share
         return result
 
     # leaving out training rows, for prediction sets ------------------------------------------------------
@@ -144,32 +144,36 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
             return self._left_out_features() if self._explicit else self._left_out_points()
 
     def _left_out_points(self) -> LeftOutRows:
-        _, place, weights, labels = self._rows
-        points, V = torch.from_numpy(self.points_), torch.from_numpy(self.coefficients_)
-        data = TrainingSet.of(points, V, weights=torch.from_numpy(weights))
-        K, noise = self.kernel_.matrix(points), data.noise(self.ridge_)
+        prior, V = torch.from_numpy(self.prior_), torch.from_numpy(self.coefficients_)
+        data = self._rows.training_set(torch.from_numpy(self.points_), V, prior)
+        K, noise = self.kernel_.matrix(data.points), data.noise(self.ridge_)
         inverse = embed(K, data, self.ridge_).factor.into_inverse()
-        counts = torch.from_numpy(np.bincount(place, minlength=len(weights))).double()
-        own = inverse.diagonal()
-        # One of c equal rows is left out: its diagonal entry of A grows by noise / (c - 1), to infinity for c = 1.
-        change = V / (own + (counts - 1.0) / noise)[:, None]
-        outputs = torch.from_numpy(self.prior_) + K @ V - (1.0 - noise * own)[:, None] * change
+        counts = torch.ones_like(data.weights) if data.counts is None else data.counts
+        if data.groups is None:
+            # One of c equal rows is left out: its diagonal entry of A grows by noise / (c - 1), to infinity for c = 1.
+            change = V / (inverse.diagonal() + (counts - 1.0) / noise)[:, None]
+        else:
+            change = without_groups(lambda rows: inverse[rows[:, :, None], rows[:, None, :]], V, data.groups)
+        # Outputs at the points are targets less noise times coefficients, also of the embedding without a row.
+        if data.groups is None:
+            outputs = prior + K @ V - (1.0 - noise * inverse.diagonal())[:, None] * change
+        else:
+            outputs = data.targets - change + (prior - data.prior)
         assert isinstance(self._support, KernelSupport)
-        support = self._support.relative(nearest_other(K, counts))
-        return LeftOutRows(inverse, change, outputs, support, torch.from_numpy(labels), counts)
+        support = self._support.relative(nearest_other(K, data))
+        return LeftOutRows(inverse, change, outputs, support, data.strata, counts, data.groups)
 
     def _left_out_features(self) -> LeftOutRows:
         assert self.features_ is not None
         moments, sample, _ = self._moments
         Z, W = self.features_(sample.points).double(), torch.from_numpy(self.coefficients_)
         basis = moments.factor(self.ridge_).solve(Z.T.contiguous())
-        counts = torch.ones_like(sample.weights) if self._weighted else sample.weights
-        one = sample.weights / counts  # the weight of one of c equal rows
-        kept = (1.0 - one * (Z * basis.T).sum(1)).clamp(min=1e-10)[:, None]
-        residual = (sample.targets - sample.prior - Z @ W) / kept
+        residual = left_out_residuals(Z, basis.T, sample.targets - sample.prior - Z @ W, sample)
         shift = torch.from_numpy(self.prior_) - sample.prior
+        counts = torch.ones_like(sample.weights) if sample.counts is None else sample.counts
+        change = (sample.weights / counts)[:, None] * residual
         outputs = sample.targets - residual + shift
-        return LeftOutRows(basis, one[:, None] * residual, outputs, self._support(Z), sample.strata, counts)
+        return LeftOutRows(basis, change, outputs, self._support(Z), sample.strata, counts, sample.groups)
 
     def _blocks_for_sets(self, X: Any, n_rows: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Kernel values or features, raw outputs and support of new rows, so many at a time."""
