@@ -18,7 +18,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor
 
-from kernelwright.embedding import clip_normalise
+from kernelwright.embedding import clip_normalise, smoothed_prior
 
 __all__ = [
     "ClipMap",
@@ -74,13 +74,26 @@ class SoftmaxMap(ProbabilityMap):
 
 @dataclass(frozen=True)
 class PowerMap(ProbabilityMap):
-    """``p_k ~ h(F_k)^sharpness``, ``h(F) = (F + sqrt(F^2 + 4 softness^2)) / 2``: a soft positive part."""
+    """``p_k ~ pi_k (h(F_k) / h(pi_k))^sharpness``, ``h(F) = (F + sqrt(F^2 + 4 softness^2)) / 2``: a soft positive part.
+
+    pi are the class frequencies: outputs that say no more than these are mapped to these, however sharp the map is.
+    """
 
     sharpness: float
     softness: float
+    frequencies: tuple[float, ...] | None = None  # None: all alike
 
     def log(self, outputs: Tensor) -> Tensor:  # noqa: D102
-        return torch.log_softmax(self.sharpness * self.log_positive_part(outputs)[0], 1)
+        return torch.log_softmax(self.logits(outputs), 1)
+
+    def logits(self, outputs: Tensor) -> Tensor:
+        """Logarithms of the probabilities, but for a constant in each row."""
+        found = self.sharpness * self.log_positive_part(outputs)[0]
+        return found if self.frequencies is None else found + self._offsets()
+
+    def _offsets(self) -> Tensor:
+        pi = torch.tensor(self.frequencies, dtype=torch.float64)
+        return pi.log() - self.sharpness * self.log_positive_part(pi)[0]
 
     def log_positive_part(self, F: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """``log h(F)``, its derivatives in F and in log softness, without cancellation where F is negative."""
@@ -149,8 +162,13 @@ class Link:
         return drawn_to_prior(log_p, support, self.prior) if self.probability_map.returns_to_prior else log_p
 
 
-def fit_map(name: Any, outputs: Tensor, targets: Tensor, weights: Tensor) -> ProbabilityMap:
-    """Fit the map called "power", "softmax" or "clip", or a scikit-learn calibrator, to outputs at one-hot targets."""
+def fit_map(
+    name: Any, outputs: Tensor, targets: Tensor, weights: Tensor, frequencies: Tensor | None = None
+) -> ProbabilityMap:
+    """Fit the map called "power", "softmax" or "clip", or a scikit-learn calibrator, to outputs at one-hot targets.
+
+    ``frequencies`` are those of the classes, where the targets are of few rows.
+    """
     if not isinstance(name, str):
         return EstimatorMap.fit(name, outputs, targets, weights)
     if name not in ("power", "softmax", "clip"):
@@ -158,7 +176,7 @@ def fit_map(name: Any, outputs: Tensor, targets: Tensor, weights: Tensor) -> Pro
     if name == "clip":
         return ClipMap()
     if name == "power":
-        return _fit_power(outputs, targets, weights, POWER_BOUNDS)[0]
+        return _fit_power(outputs, targets, weights, POWER_BOUNDS, frequencies)[0]
     cross_entropy = _smoothed_cross_entropy(targets, weights)
 
     def softmax(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -171,19 +189,21 @@ def fit_map(name: Any, outputs: Tensor, targets: Tensor, weights: Tensor) -> Pro
 
 
 # Of log sharpness, log softness and the shifts: what suits most tables, how many rows that counts for, and limits.
-POWER_USUAL, POWER_PULL, POWER_BOUNDS = (1.1, -2.4, 0.0), (1.0, 1.0, 200.0), ((-3.0, 4.0), (-9.0, 1.0), (0.0, 0.0))
+POWER_USUAL, POWER_PULL, POWER_BOUNDS = (0.5, -2.4, 0.0), (4.0, 1.0, 200.0), ((-3.0, 4.0), (-9.0, 1.0), (0.0, 0.0))
 SHIFTED_BOUNDS = (*POWER_BOUNDS[:2], (-0.5, 0.5))
 # While a kernel is learned, a map that could be as steep as it likes would reward outputs that fit by luck.
 LEARNING_BOUNDS = ((-1.0, 2.0), (-1.6, 1.0), (0.0, 0.0))
 
 
-def fit_shifted_power(outputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[PowerMap, Tensor]:
+def fit_shifted_power(
+    outputs: Tensor, targets: Tensor, weights: Tensor, frequencies: Tensor | None = None
+) -> tuple[PowerMap, Tensor]:
     """A power map for outputs to which a shift of each class is added, and the shifts (of sum zero).
 
     Ridge regression draws all classes alike towards their frequencies; where one of them is wider spread than
     another, the border between them is off, which a shift can mend.
     """
-    probability_map, shift, _ = _fit_power(outputs, targets, weights, SHIFTED_BOUNDS)
+    probability_map, shift, _ = _fit_power(outputs, targets, weights, SHIFTED_BOUNDS, frequencies)
     return probability_map, shift
 
 
@@ -196,33 +216,42 @@ def calibrated_log_loss(
     theorem). ``epsilon`` is not used.
     """
     probability_map, _, value = _fit_power(outputs, targets, weights, LEARNING_BOUNDS)
-    log_h, d_outputs, _ = probability_map.log_positive_part(outputs)
-    _, slope = _smoothed_cross_entropy(targets, weights)(probability_map.sharpness * log_h)
+    _, d_outputs, _ = probability_map.log_positive_part(outputs)
+    _, slope = _smoothed_cross_entropy(targets, weights)(probability_map.logits(outputs))
     return value, slope.mul_(probability_map.sharpness).mul_(d_outputs)
 
 
 def _fit_power(
-    outputs: Tensor, targets: Tensor, weights: Tensor, bounds: tuple[tuple[float, float], ...]
+    outputs: Tensor,
+    targets: Tensor,
+    weights: Tensor,
+    bounds: tuple[tuple[float, float], ...],
+    frequencies: Tensor | None = None,
 ) -> tuple[PowerMap, Tensor, float]:
     """The power map and the shifts of least penalised loss, and that loss."""
     n = float(weights.sum())
+    pi = smoothed_prior(targets, weights) if frequencies is None else frequencies
+    anchor = tuple(pi.tolist())
     cross_entropy = _smoothed_cross_entropy(targets, weights)
 
     def for_all(of_three: tuple[Any, ...]) -> np.ndarray:
         return np.array([*of_three[:2], *[of_three[2]] * targets.shape[1]])
 
     def parts(theta: np.ndarray) -> tuple[PowerMap, Tensor]:
-        return PowerMap(*map(float, np.exp(theta[:2]))), torch.from_numpy(theta[2:] - theta[2:].mean())
+        sharpness, softness = map(float, np.exp(theta[:2]))
+        return PowerMap(sharpness, softness, anchor), torch.from_numpy(theta[2:] - theta[2:].mean())
 
     usual, pull, limits = for_all(POWER_USUAL), for_all(POWER_PULL), for_all(bounds)
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         probability_map, shift = parts(theta)
         log_h, d_outputs, d_softness = probability_map.log_positive_part(outputs + shift)
-        value, slope = cross_entropy(probability_map.sharpness * log_h)
+        log_h_pi, _, d_softness_pi = probability_map.log_positive_part(pi)
+        value, slope = cross_entropy(probability_map.logits(outputs + shift))
         slope *= probability_map.sharpness
         in_shift = (slope * d_outputs).sum(0)
-        in_theta = [float((slope * log_h).sum()), float((slope * d_softness).sum()), *(in_shift - in_shift.mean())]
+        in_sharpness, in_softness = (slope * (log_h - log_h_pi)).sum(), (slope * (d_softness - d_softness_pi)).sum()
+        in_theta = [float(in_sharpness), float(in_softness), *(in_shift - in_shift.mean())]
         away = theta - usual
         return value + 0.5 * float(pull @ away**2) / n, np.array(in_theta) + pull * away / n
 

@@ -47,7 +47,7 @@ from kernelwright.linalg import (
     symmetric_outer,
     symmetric_product,
 )
-from kernelwright.parameters import WEAK_PULL, Positive, plain_gradients
+from kernelwright.parameters import Positive, plain_gradients
 from kernelwright.risk import EPSILON, brier_loss, clipped_log_loss, complexity_multiplier
 
 __all__ = ["Evaluation", "Hyperparameters", "Objective", "value_and_gradient"]
@@ -59,6 +59,9 @@ NAMES = ("rademacher", "empirical-risk", "held-out", "leave-one-out", "folds")
 DOUBLE = 1e-12  # relative residuals that a factor in double precision leaves
 INVERSE_ERROR = 1e-5  # of an inverse in single precision, relative to its diagonal: what learning does not notice
 USUAL_NOISE = 0.1  # n lambda where learning starts
+# And where the prior on it lies, with its scale on a log scale. A handful of rows can look learnable by luck; far from
+# the prior the pull fades, so that clean data, which want a hundredth or less, are not held back.
+CAUTIOUS_NOISE, CAUTION_SCALE = 5.0, 2.0
 
 
 class Hyperparameters(nn.Module):
@@ -72,9 +75,9 @@ class Hyperparameters(nn.Module):
         self.kernel, self.ridge = kernel, ridge
 
     def penalty(self, n: float) -> Tensor:
-        """A shrinkage term: the kernel's own, and a weak pull of the absolute ridge ``n lambda`` towards 0.1."""
-        away = self.log_ridge + math.log(n / USUAL_NOISE)
-        return self.kernel.penalty() + 0.5 * WEAK_PULL * away**2
+        """A shrinkage term: the kernel's own, and minus the log density of a Cauchy-like prior on ``n lambda``."""
+        away = (self.log_ridge + math.log(n / CAUTIOUS_NOISE)) / CAUTION_SCALE
+        return self.kernel.penalty() + torch.log1p(0.5 * away**2)
 
 
 @dataclass(frozen=True)

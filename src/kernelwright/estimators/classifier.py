@@ -570,13 +570,14 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         name = "power" if isinstance(self.probability, str) and self.probability == "auto" else self.probability
         outputs, rows = found.left_out.outputs, found.left_out.rows
         shift = torch.zeros_like(rows.prior)
+        frequencies = smoothed_prior(found.fitted_rows.targets, found.fitted_rows.weights)
         with threads_for(0):  # many operations on few numbers
             # A shift would make the prior depend on rows that the fixed-kernel bound is about.
             if isinstance(name, str) and name == "power" and self.learn == "auto" and self.kernel_share is None:
-                self.probability_map_, shift = fit_shifted_power(outputs, rows.targets, rows.weights)
+                self.probability_map_, shift = fit_shifted_power(outputs, rows.targets, rows.weights, frequencies)
             else:
-                self.probability_map_ = fit_map(name, outputs, rows.targets, rows.weights)
-        self.class_prior_ = smoothed_prior(found.fitted_rows.targets, found.fitted_rows.weights).numpy()
+                self.probability_map_ = fit_map(name, outputs, rows.targets, rows.weights, frequencies)
+        self.class_prior_ = frequencies.numpy()
         self.complexity_ = alpha * math.sqrt(found.squared_norm)
         self.prior_ = (rows.prior + shift).numpy()
         self.points_ = np.empty((0, 0)) if found.points is None else found.points.numpy()
