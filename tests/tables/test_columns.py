@@ -8,9 +8,9 @@ from kernelwright.tables.columns import numbers, texts
 N = 12
 
 
-def text_table(decimal_comma=False, **columns):
+def text_table(**columns):
     frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
-    return Table(frame, "t.csv", np.arange(2, len(frame) + 2), decimal_comma)
+    return Table(frame, "t.csv", np.arange(2, len(frame) + 2))
 
 
 def kind_of(cells, name="x", **choices):
@@ -85,11 +85,6 @@ def test_typed_columns_and_text_are_the_same_to_a_model():
     assert [c.kind for c in columns] == [c.kind for c in describe_columns(as_table(typed))]
     pd.testing.assert_frame_equal(prepare(columns, typed)[0], prepare(columns, written)[0])
     assert texts(as_table(typed), "n").tolist()[0] == "1"
-
-
-def test_a_decimal_comma_is_one_only_where_commas_do_not_separate():
-    assert numbers(text_table(x=["1,5", "2"], decimal_comma=True), "x")[0].tolist() == [1.5, 2.0]
-    assert numbers(text_table(x=["1,500", "2"]), "x")[1].tolist() == [True, False]
 
 
 def test_infinity_is_no_number():

@@ -51,7 +51,6 @@ def test_delimiter_byte_order_mark_and_line_ends(place, delimiter, mark, newline
     text = TEXT.replace(",", delimiter).replace("\n", newline)
     table = read_table(place(mark + text.encode()))
     assert table.frame.to_dict("list") == {"name": ["Ada", "Alan"], "age": ["36", "41"]}
-    assert table.decimal_comma == (delimiter != ",")
 
 
 def test_cells_stay_as_they_are_written_and_missing_ones_are_missing(place):

@@ -146,3 +146,28 @@ def test_a_kernel_model_gives_a_matrix_of_two_tables(objects):
     K = model.predict(frame[:4], frame[4:7])
     assert K.shape == (4, 3)
     assert pytest.approx(similarities[:4, 4:7], abs=0.2) == K
+
+
+def test_a_matrix_is_read_in_one_way_as_a_whole(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("0;3,671;0,5\n3,671;0;1,250\n0,5;1,250;0\n")  # one cell settles it, also that no row is a header
+    found = read_similarities(path, ["1", "2", "3"], named=False)
+    assert found.values[0].tolist() == [0.0, 3.671, 0.5]
+    assert found.remark == ""
+    path.write_text("0;3,671;2,500\n3,671;0;1,250\n2,500;1,250;0\n")
+    found = read_similarities(path, ["1", "2", "3"], named=False)
+    assert found.values[0].tolist() == [0.0, 3671.0, 2500.0]
+    assert "'3,671' can be read in two ways and was read as 3671. --decimal comma" in found.remark
+    said = read_similarities(path, ["1", "2", "3"], named=False, decimal="comma")
+    assert (said.values[0].tolist(), said.remark) == ([0.0, 3.671, 2.5], "")
+
+
+def test_pairs_are_read_in_one_way_as_a_whole(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("a;b;value\nu;v;1,250\nu;w;0,5\n")
+    assert read_similarities(path, list("uvwx"), named=True).values[0, 1:].tolist() == [1.25, 0.5]
+    path.write_text("a;b;value\nu;v;1,250\nu;w;2,500\n")
+    found = read_similarities(path, list("uvwx"), named=True)
+    assert found.values[0, 1:].tolist() == [1250.0, 2500.0]
+    assert "two ways" in found.remark
+    assert read_similarities(path, list("uvwx"), named=True, decimal="comma").values[0, 1:].tolist() == [1.25, 2.5]

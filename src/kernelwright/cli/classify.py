@@ -48,6 +48,14 @@ Spreadsheets = Annotated[
         "--safe-for-spreadsheets", help="Put an apostrophe before text that a spreadsheet would take for a formula."
     ),
 ]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        "--decimal",
+        metavar="comma|point",
+        help="What 3,671 is in a column that can be read in two ways: 3.671 or 3671. Found by itself if not given.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -69,6 +77,7 @@ def fit(
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="Learn from a column that looks useless. May be repeated."),
     ] = None,
+    decimal: Decimal = None,
     seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 0,
     as_json: Json = False,
 ) -> None:
@@ -80,7 +89,8 @@ def fit(
     check_model_output(output, table, report)
     page = None if report is None else report_maker(report, table)
     started = time.perf_counter()
-    data = TrainingTable.of(read_table(table), target, ids=id_ or (), drop=drop or (), keep=keep or ())
+    choices = {"ids": id_ or (), "drop": drop or (), "keep": keep or (), "decimal": decimal}
+    data = TrainingTable.of(read_table(table), target, **choices)
     if not as_json:
         _show_columns(data)
     evaluation, model = _learn(data, folds if cv else 0, seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,15 @@ import numpy as np
 import typer
 
 import kernelwright
-from kernelwright.cli.classify import Json, Spreadsheets, check_model_output, load_model, report_maker, show_columns
+from kernelwright.cli.classify import (
+    Decimal,
+    Json,
+    Spreadsheets,
+    check_model_output,
+    load_model,
+    report_maker,
+    show_columns,
+)
 from kernelwright.cli.screen import note, own_warnings, print_json, print_table, say, steps
 from kernelwright.tables import (
     KernelEvaluation,
@@ -47,6 +56,11 @@ def learn_kernel(
     drop: Annotated[
         list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave a column out. May be repeated.")
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="COLUMN", help="Learn from a column that looks useless. May be repeated."),
+    ] = None,
+    decimal: Decimal = None,
     held_out: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of the objects to test the kernel with first; 0 is none.")
     ] = 0.25,
@@ -62,16 +76,18 @@ def learn_kernel(
     page = None if report is None else report_maker(report, features, similarities)
     started = time.perf_counter()
     objects = read_table(features)
-    for name in drop or ():
+    for name in (*(drop or ()), *(keep or ())):
         objects.column(name)  # which says what is wrong if there is none of that name
-    identifier = _identifier(objects, id_)
+    identifier = _identifier(objects, id_, drop=drop or (), keep=keep or ())
     names = _names(objects, identifier)
-    given = read_similarities(similarities, names, named=identifier is not None)
+    given = read_similarities(similarities, names, named=identifier is not None, decimal=decimal)
     known = ~np.isnan(given.values).all(1)
     places, matrix = given.places[known], given.values[np.ix_(known, known)]
     used, names = objects.take(places), [names[k] for k in places]
-    columns = describe_columns(used, ids=[identifier] if identifier else [], drop=drop or [])
+    ids = [identifier] if identifier else []
+    columns = describe_columns(used, ids=ids, drop=drop or [], keep=keep or [], decimal=decimal)
     notes = _notes(len(objects), len(places), given.form, identifier)
+    notes += tuple(remark for remark in (given.remark, *(column.remark for column in columns)) if remark)
     if not any(column.used for column in columns):
         raise ValueError(f"{objects.source} has no column to learn from: {some_of([c.name for c in columns])}.")
     if len(places) < 3:
@@ -99,12 +115,13 @@ def learn_kernel(
         say(f"Report: {report}")
 
 
-def _identifier(table: Table, wanted: str | None) -> str | None:
+def _identifier(table: Table, wanted: str | None, **choices: Collection[str]) -> str | None:
     """The column that names the objects."""
     if wanted is not None:
         table.column(wanted)
         return wanted
-    return next((column.name for column in describe_columns(table) if column.kind == "identifier"), None)
+    found = [column for column in describe_columns(table, **choices) if column.kind == "identifier"]
+    return next((column.name for column in found if column.distinct == len(table)), None)
 
 
 def _names(table: Table, identifier: str | None) -> list[str]:

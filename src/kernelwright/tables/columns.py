@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
+from kernelwright.tables.identifiers import FEWEST, counter, is_id_name, is_unnamed, is_whole
+from kernelwright.tables.notation import Notation, Reading, decimal_sign, read_numbers, read_numbers_as
 from kernelwright.tables.table import Table, as_table, some_of
 
 __all__ = ["Column", "Finding", "describe_columns", "numbers", "prepare", "texts"]
@@ -17,9 +19,6 @@ __all__ = ["Column", "Finding", "describe_columns", "numbers", "prepare", "texts
 USED = ("number", "boolean", "date", "category")
 BOOLEANS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"
-DECIMAL_COMMA = r"[+-]?\d+,\d+([eE][+-]?\d+)?"
-ID_WORDS = {"id", "ids", "uuid", "guid", "rowid", "rownames", "index", "unnamed"}
-FEWEST = 10  # rows from which a column of values that are all different is taken for an identifier without a name
 MOSTLY = 0.9  # share of numbers from which the other cells of a column count as missing
 
 
@@ -46,6 +45,10 @@ class Column:
         a missing value; of a constant its one value.
     counts : tuple of int
         Rows of each category.
+    notation : Notation or None
+        Of a number: how it was written, which is how it is read in new tables.
+    remark : str
+        What a user should know of it and might want otherwise, in a sentence; "" for nothing.
     """
 
     name: str
@@ -57,6 +60,8 @@ class Column:
     high: float | None = None
     categories: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
+    notation: Notation | None = None
+    remark: str = ""
 
     @property
     def used(self) -> bool:
@@ -68,7 +73,8 @@ class Column:
 class Finding:
     """Something in a new table that the training table did not have.
 
-    ``what`` is "missing", "new category", "below range" or "above range"; ``rows`` are the first few row numbers.
+    ``what`` is "missing", "new category", "no unit", "below range" or "above range"; ``rows`` are the first few row
+    numbers.
     """
 
     column: str
@@ -81,6 +87,7 @@ class Finding:
         words = {
             "missing": "{n} without a value",
             "new category": "{n} with a value never seen in training ({example})",
+            "no unit": "{n} without the unit of the training values ({example})",
             "below range": "{n} below every training value ({example})",
             "above range": "{n} above every training value ({example})",
         }[self.what]
@@ -89,9 +96,23 @@ class Finding:
 
 
 def describe_columns(
-    table: Table, *, ids: Collection[str] = (), drop: Collection[str] = (), keep: Collection[str] = ()
+    table: Table,
+    *,
+    ids: Collection[str] = (),
+    drop: Collection[str] = (),
+    keep: Collection[str] = (),
+    decimal: str | None = None,
 ) -> tuple[Column, ...]:
-    """The kind of each column, found from its cells; ``ids``, ``drop`` and ``keep`` are the user's own word.
+    """The kind of each column, found from its cells.
+
+    Parameters
+    ----------
+    table : Table
+    ids, drop, keep : collection of str
+        Columns that the user calls identifiers, does not want, or wants although they look useless.
+    decimal : {"comma", "point"}, optional
+        The decimal sign of columns that can be read with either one: "3,671" is 3.671 or 3671. Not given, it is that of
+        columns of the same table that leave no doubt, and the point where there are none.
 
     Examples
     --------
@@ -104,6 +125,8 @@ def describe_columns(
     age is a number
     town is a category
     """
+    said = decimal_sign(decimal)
+    sign = said or _decimal_of(table, [name for name in table.names if name not in (*ids, *drop)])
     found = []
     for name in table.names:
         if name in ids:
@@ -111,7 +134,8 @@ def describe_columns(
         elif name in drop:
             found.append(Column(name, "dropped", "left out: you said so"))
         else:
-            found.append(_describe(table, name, name in keep))
+            column = _describe(table, name, name in keep, sign)
+            found.append(column if said is None else replace(column, remark=""))
     return tuple(found)
 
 
@@ -138,22 +162,53 @@ def _plain_number(value: Any) -> str:
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
-def numbers(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A column as numbers, NaN where there is none, and a mask of the cells that hold something else."""
-    import pandas as pd
+def numbers(table: Table, name: str, notation: Notation | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """A column as numbers, NaN where there is none, and a mask of the cells that hold something else.
 
-    series = table.frame[name]
-    if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_bool_dtype(series.dtype):
-        values = series.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    ``notation`` is how the numbers are written; without one, the cells tell.
+    """
+    reading = _reading(table, name, notation)
+    return reading.values, reading.odd
+
+
+def _reading(
+    table: Table, name: str, notation: Notation | None = None, known: tuple[str, ...] = (), decimal: str = "."
+) -> Reading:
+    """A column as numbers: as ``notation`` says, or in the way that suits it, with ``decimal`` where there are two."""
+    if _is_typed(table, name):
+        values = table.frame[name].to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
         odd = np.isinf(values)
         values[odd] = np.nan
-        return values, odd
+        return Reading(Notation(decimal), values, odd, np.zeros(len(values), dtype=bool))
     words = texts(table, name)
-    if table.decimal_comma and (comma := words.str.fullmatch(DECIMAL_COMMA) == True).any():  # noqa: E712, NaN is neither
-        words = words.where(~comma, words.str.replace(",", "."))
-    values = pd.to_numeric(words, errors="coerce").to_numpy(dtype=np.float64)
-    values = np.where(np.isinf(values), np.nan, values)
-    return values, np.isnan(values) & words.notna().to_numpy()
+    return read_numbers(words, decimal) if notation is None else read_numbers_as(words, notation, known=known)
+
+
+def _is_typed(table: Table, name: str) -> bool:
+    import pandas as pd
+
+    kind = table.frame[name].dtype
+    return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+
+
+def _decimal_of(table: Table, names: Sequence[str]) -> str:
+    """The decimal sign of the columns that leave no doubt; the point where there are none, or where they differ."""
+    written = {name: texts(table, name) for name in names if not _is_typed(table, name)}
+    marked = {name: words for name, words in written.items() if _has(words, ",")}
+    if not any(_settles(words, ",") for words in marked.values()):
+        return "."
+    return "." if any(_settles(words, ".") for words in written.values() if _has(words, ".")) else ","
+
+
+def _has(words: Any, mark: str) -> bool:
+    return bool(words.str.contains(mark, regex=False, na=False).any())
+
+
+def _settles(words: Any, decimal: str) -> bool:
+    """Whether a column consists of numbers that leave no doubt of their decimal sign."""
+    reading = read_numbers(words, plain=False)
+    few = reading.odd.sum() <= (1 - MOSTLY) * words.notna().sum()
+    return bool(few) and reading.settled and reading.notation.decimal == decimal
 
 
 def _days(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -182,8 +237,9 @@ def _day(word: Any) -> float:
     return (when - datetime(1970, 1, 1)) / timedelta(days=1)
 
 
-def _describe(table: Table, name: str, keep: bool) -> Column:
+def _describe(table: Table, name: str, keep: bool, decimal: str) -> Column:
     words = texts(table, name)
+    unnamed = is_unnamed(name) and name == table.names[0]
     given = words.dropna()
     missing, distinct = len(words) - len(given), int(given.nunique())
     seen = (missing, distinct)
@@ -200,11 +256,11 @@ def _describe(table: Table, name: str, keep: bool) -> Column:
     for no, yes in BOOLEANS:
         if lowered and lowered <= {no, yes}:
             return Column(name, "boolean", f"1 for {yes}, 0 for {no}{gap}", *seen, categories=(no, yes))
-    values, odd = numbers(table, name)
-    several = len(np.unique(values[~np.isnan(values)])) > FEWEST
-    if not odd.any() or (several and odd.sum() <= (1 - MOSTLY) * len(given)):
-        return _number(name, values, given[odd[given.index]], keep, seen)
-    return _category(name, given, len(words), keep, seen)
+    reading = _reading(table, name, decimal=decimal)
+    several = len(np.unique(reading.values[~np.isnan(reading.values)])) > FEWEST
+    if not reading.odd.any() or (several and reading.odd.sum() <= (1 - MOSTLY) * len(given)):
+        return _number(name, reading, given[reading.odd[given.index]], keep, seen, unnamed)
+    return _with_units(_category(name, given, len(words), keep, seen), reading, len(given))
 
 
 def _is_date(table: Table, name: str, given: Any) -> bool:
@@ -221,25 +277,53 @@ def _range(values: np.ndarray) -> tuple[float, float]:
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
-def _number(name: str, values: np.ndarray, odd: Any, keep: bool, seen: tuple[int, int]) -> Column:
+def _number(name: str, reading: Reading, odd: Any, keep: bool, seen: tuple[int, int], unnamed: bool) -> Column:
     """A column of numbers: an identifier where they only count the rows."""
-    low, high = _range(values)
-    known = values[~np.isnan(values)]
-    different = len(known) == len(values) == len(np.unique(known)) and bool((known == np.round(known)).all())
-    counting = len(values) >= FEWEST and high - low == len(values) - 1
-    if different and not keep and (counting or _is_id_name(name)):
-        return Column(name, "identifier", "left out: a different whole number in every row", *seen)
+    low, high = _range(reading.values)
+    may_count = not keep and not reading.notation.unit
+    if may_count and (why := _why_identifier(name, reading.values, unnamed, seen[1])):
+        return Column(name, "identifier", f"left out: {why}", *seen)
     words, missing = tuple(sorted(odd.unique())), seen[0] + len(odd)
-    treatment = "as it is" if not missing else f"{missing} missing: median, and a column that says so"
+    steps = []
+    if reading.example:
+        steps.append(f"{reading.example!r} read as {reading.value:.10g}")
+    if bare := int(reading.bare.sum()):
+        steps.append(f"{bare} without {reading.notation.unit} read as if with it")
+    if missing:
+        steps.append(f"{missing} missing: median, and a column that says so")
     if words:
-        treatment += f"; {some_of(map(repr, words), 3)} read as missing"
-    return Column(name, "number", treatment, missing, seen[1], low=low, high=high, categories=words)
+        steps.append(f"{some_of(map(repr, words), 3)} read as missing")
+    treatment = "; ".join(steps) or "as it is"
+    rest = {"notation": reading.notation, "remark": reading.remark(name)}
+    return Column(name, "number", treatment, missing, seen[1], low=low, high=high, categories=words, **rest)
+
+
+def _why_identifier(name: str, values: np.ndarray, unnamed: bool, distinct: int) -> str:
+    if unnamed and is_whole(values) and (distinct > FEWEST or distinct == len(values)):  # parts of tables may repeat it
+        return "whole numbers in a first column without a name, as other programs number rows"
+    return counter(name, values)
+
+
+def _with_units(column: Column, reading: Reading, n_given: int) -> Column:
+    """The same column; where it consists of numbers in several units, these are named."""
+    units = [(unit or "none", count) for unit, count in reading.units]
+    if len(units) < 2 or sum(count for _, count in units) < MOSTLY * n_given:
+        return column
+    named = some_of([f"{unit} in {count} row{'s' if count > 1 else ''}" for unit, count in units], 5)
+    if column.used:
+        return replace(column, treatment=f"{column.treatment}; no numbers, since units differ: {named}")
+    return replace(
+        column,
+        kind="text",
+        treatment=f"left out: numbers in different units ({named})",
+        remark=f"{column.name} has numbers in different units ({named}) and is left out. Convert them to one unit.",
+    )
 
 
 def _category(name: str, given: Any, n_rows: int, keep: bool, seen: tuple[int, int]) -> Column:
     """A column of words: an identifier where all differ, text where most do."""
     missing, distinct = seen
-    if not keep and distinct == n_rows and (n_rows >= FEWEST or _is_id_name(name)):
+    if not keep and distinct == n_rows and (n_rows >= FEWEST or is_id_name(name) or is_unnamed(name)):
         return Column(name, "identifier", "left out: a different value in every row", *seen)
     if not keep and distinct > max(FEWEST, 0.5 * len(given)):
         return Column(name, "text", f"left out: {distinct} different values in {len(given)} rows", *seen)
@@ -249,12 +333,6 @@ def _category(name: str, given: Any, n_rows: int, keep: bool, seen: tuple[int, i
     if missing:
         treatment += f"; {missing} missing: a category of their own"
     return Column(name, "category", treatment, *seen, categories=tuple(counts.index), counts=tuple(map(int, counts)))
-
-
-def _is_id_name(name: str) -> bool:
-    """Whether a name says "identifier": id, ID, customer_id, customerId, Unnamed: 0."""
-    words = re.split(r"[^A-Za-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name))
-    return any(word.lower() in ID_WORDS for word in words)
 
 
 def prepare(columns: Sequence[Column], rows: Any) -> tuple[Any, list[Finding]]:
@@ -317,18 +395,25 @@ def _as_trained(table: Table, column: Column) -> tuple[Any, list[Finding]]:
         values = words.map(codes).to_numpy(dtype=np.float64)
         new = np.isnan(values) & words.notna().to_numpy()
         return pd.Series(values), _findings(table, column, {"missing": words.isna(), "new category": new})
-    values, odd = _days(table, column.name) if column.kind == "date" else numbers(table, column.name)
+    masks: dict[str, np.ndarray] = {}
+    if column.kind == "date":
+        noun = "dates (YYYY-MM-DD)"
+        values, odd = _days(table, column.name)
+    else:
+        reading = _reading(table, column.name, column.notation, column.categories)
+        noun, values, odd = reading.notation.words, reading.values, reading.odd
+        if column.notation is not None and not column.notation.bare:
+            masks["no unit"] = reading.bare
     if odd.any():
         words = texts(table, column.name)
         odd = odd & ~words.isin(column.categories).to_numpy()
     if odd.any():
         row = int(odd.argmax())
-        noun = "dates (YYYY-MM-DD)" if column.kind == "date" else "numbers"
         raise ValueError(
             f"Column {column.name!r} held {noun} in training, but {table.source} has {words[row]!r} in "
             f"{table.place(row)}."
         )
-    masks = {"missing": np.isnan(values), "below range": values < column.low, "above range": values > column.high}
+    masks |= {"missing": np.isnan(values), "below range": values < column.low, "above range": values > column.high}
     return pd.Series(values), _findings(table, column, masks)
 
 

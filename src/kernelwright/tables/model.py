@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -19,8 +19,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kernelwright.estimators import EmbeddingClassifier
 from kernelwright.evaluation import Evaluation
-from kernelwright.tables.columns import Column, Finding, describe_columns, numbers, prepare, texts
+from kernelwright.tables.columns import Column, Finding, describe_columns, numbers, prepare
 from kernelwright.tables.drift import Drift, find_drift
+from kernelwright.tables.labels import labelled, same_number, spelling_notes
 from kernelwright.tables.table import Table, nearest_name, some_of
 
 __all__ = ["TabularModel", "TrainingTable", "make_encoder", "make_pipeline", "rival_makers", "versions"]
@@ -61,15 +62,19 @@ class TrainingTable:
         ids: Collection[str] = (),
         drop: Collection[str] = (),
         keep: Collection[str] = (),
+        decimal: str | None = None,
     ) -> TrainingTable:
-        """Take a table apart into columns and labels; what is at fault with it is one sentence."""
+        """Take a table apart into columns and labels; what is at fault with it is one sentence.
+
+        For ``ids``, ``drop``, ``keep`` and ``decimal`` see :func:`~kernelwright.tables.describe_columns`.
+        """
         table.column(target, "target column")
         for name in (*ids, *drop, *keep):
             table.column(name)
         table, labels, classes, notes = labelled(table, target)
         _refuse_bad_classes(table, target, labels, classes)
-        features = Table(table.frame.drop(columns=target), table.source, table.lines, table.decimal_comma)
-        columns = describe_columns(features, ids=ids, drop=drop, keep=keep)
+        features = replace(table, frame=table.frame.drop(columns=target))
+        columns = describe_columns(features, ids=ids, drop=drop, keep=keep, decimal=decimal)
         if not any(column.used for column in columns):
             raise ValueError(
                 f"{table.source} has no column to learn from: {some_of([f'{c.name} ({c.kind})' for c in columns], 10)}."
@@ -201,7 +206,7 @@ class TabularModel:
         target = target or self.target
         table.column(target, "target column")
         table, labels, names, _ = labelled(table, target)
-        names = tuple(_same_number(name, self.classes) for name in names)
+        names = tuple(same_number(name, self.classes) for name in names)
         if new := [name for name in names if name not in self.classes]:
             row = int(np.flatnonzero(labels == names.index(new[0]))[0])
             raise ValueError(
@@ -209,19 +214,6 @@ class TabularModel:
                 f"with{nearest_name(new[0], self.classes).replace('It has', 'It knows')}"
             )
         return table, np.array([self.classes.index(name) for name in names])[labels]
-
-
-def _same_number(name: str, classes: Collection[str]) -> str:
-    """The class that is the same number (1 for 1.0), where there is one; else the name as it is."""
-    if name in classes:
-        return name
-    for each in classes:
-        try:
-            if float(each) == float(name):
-                return each
-        except ValueError:
-            continue
-    return name
 
 
 def make_encoder(columns: Collection[Column]) -> ColumnTransformer:
@@ -265,27 +257,6 @@ def versions() -> dict[str, str]:
     return {"kernelwright": kernelwright.__version__, "python": platform.python_version(), **libraries}
 
 
-def labelled(table: Table, target: str) -> tuple[Table, np.ndarray, tuple[str, ...], tuple[str, ...]]:
-    """Rows that have a label, labels as integers, their names in order (of numbers if they are), and notes."""
-    words = texts(table, target)
-    known = words.notna().to_numpy()
-    notes: tuple[str, ...] = ()
-    if not known.any():
-        raise ValueError(f"The target column {target!r} of {table.source} is empty.")
-    if not known.all():
-        n = int((~known).sum())
-        notes = (f"{n} row{'s' if n > 1 else ''} without a value of {target!r} left out.",)
-        table, words = table.take(known), words[known]
-    _, odd = numbers(table, target)
-    names = sorted(words.unique(), key=None if odd.any() else lambda word: (_value(word), word))
-    place = {name: number for number, name in enumerate(names)}
-    return table, words.map(place).to_numpy(dtype=np.int64), tuple(names), notes
-
-
-def _value(word: str) -> float:
-    return float(word.replace(",", "."))
-
-
 def _refuse_bad_classes(table: Table, target: str, labels: np.ndarray, classes: tuple[str, ...]) -> None:
     n, m = len(labels), len(classes)
     if m == 1:
@@ -311,6 +282,11 @@ def _notes(columns: tuple[Column, ...], labels: np.ndarray, classes: tuple[str, 
     if left:  # by themselves: what the user named has not been counted
         names = some_of([f"{c.name} ({c.treatment.removeprefix('left out: ')})" for c in left], 10)
         found.append(f"Left out: {names}. --keep COLUMN uses one all the same.")
+    found += [column.remark for column in columns if column.remark]
+    for column in columns:
+        found += [
+            f"{column.name}: {words}." for words in spelling_notes(column.categories) if column.kind == "category"
+        ]
     counts = np.bincount(labels, minlength=len(classes))
     rarest, commonest = int(counts.argmin()), int(counts.argmax())
     if counts[rarest] < 0.2 * counts[commonest]:

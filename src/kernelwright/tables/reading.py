@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from kernelwright.arrays import check_memory
+from kernelwright.tables.notation import is_number
 from kernelwright.tables.table import Table, some_of
 
 __all__ = ["read_table"]
@@ -26,7 +27,8 @@ __all__ = ["read_table"]
 STANDARD_INPUT = "-"
 DELIMITERS = (",", ";", "\t", "|")
 SNIFFED = 20  # rows that tell which of them it is
-MISSING_TOO = ["?"]  # besides what pandas takes for missing: blank, NA, NaN, null, None, ...
+MISSING = {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"}
+MISSING |= {"NULL", "NaN", "None", "n/a", "nan", "null", "?"}  # those of pandas, and a question mark
 CHUNK = 1 << 24
 TEXT_FACTOR = 6  # memory for a table, in units of its text
 PARQUET_EXTRA = "Install pyarrow for it: pip install pyarrow."
@@ -168,14 +170,15 @@ def _text(content: bytes, source: str, header: bool) -> Table:
     content = content.removeprefix(BYTE_ORDER_MARK)
     _refuse_what_is_no_text(content, source)
     delimiter = _delimiter(content)
-    names, lines = _checked_lines(content, source, delimiter, header)
+    names, lines, missing = _checked_lines(content, source, delimiter, header)
     frame = pd.read_csv(
         io.BytesIO(content),
         sep=delimiter,
         names=names,
         header=0 if header else None,
         dtype=str,
-        na_values=MISSING_TOO,
+        na_values=["", *MISSING, *(f"{word} " for word in MISSING)],
+        keep_default_na=False,
         index_col=False,
         skipinitialspace=True,
         encoding="utf-8",
@@ -184,7 +187,7 @@ def _text(content: bytes, source: str, header: bool) -> Table:
         raise ValueError(
             f"{source} has quotation marks that can be read in two ways: {len(lines)} or {len(frame)} rows."
         )
-    return Table(frame, source, lines, decimal_comma=delimiter != ",")
+    return Table(frame, source, lines, missing)
 
 
 def _refuse_what_is_no_text(content: bytes, source: str) -> None:
@@ -215,34 +218,41 @@ def _stream(content: bytes) -> io.TextIOWrapper:
 
 
 def _delimiter(content: bytes) -> str:
-    """The one with which the first rows are all as wide as the header; among these, that of most columns."""
+    """The one with which the first rows are all as wide as the header, more cells are numbers, or there are most."""
 
-    def fits(delimiter: str) -> tuple[bool, int]:
+    def fits(delimiter: str) -> tuple[bool, float, int]:
         reader = csv.reader(_stream(content), delimiter=delimiter, skipinitialspace=True)
         try:
-            widths = [len(row) for row in itertools.islice((row for row in reader if row), SNIFFED)]
+            rows = list(itertools.islice((row for row in reader if row), SNIFFED))
         except csv.Error:
-            return False, 0
-        return bool(widths) and len(set(widths)) == 1 and widths[0] > 1, widths[0] if widths else 0
+            return False, 0.0, 0
+        width = len(rows[0]) if rows else 0
+        if width < 2 or any(len(row) != width for row in rows):
+            return False, 0.0, width
+        cells = [cell for row in rows for cell in row[:SNIFFED]]
+        return True, sum(map(is_number, cells)) / len(cells), width
 
     return max(DELIMITERS, key=fits)  # the first one wins a tie
 
 
-def _checked_lines(content: bytes, source: str, delimiter: str, header: bool) -> tuple[list[str], np.ndarray]:
-    """Names of the columns, and the line on which each row begins; a row of another length is refused.
+def _checked_lines(
+    content: bytes, source: str, delimiter: str, header: bool
+) -> tuple[list[str], np.ndarray, dict[str, tuple[str, ...]]]:
+    """Names of columns, the line on which each row begins, words that are missing values; no row of another length.
 
     pandas would fill short rows silently, and knows no lines.
     """
     reader = csv.reader(_stream(content), delimiter=delimiter, skipinitialspace=True, strict=True)
     names: list[str] | None = None
     lines, begun = array("q"), 1
+    missing: dict[str, dict[str, None]] = {}
     try:
         for row in reader:
             begins, begun = begun, reader.line_num + 1
             if not row or (len(row) == 1 and not row[0].strip()):
                 continue
             if names is None:
-                if header and len(row) > 1 and all(map(_is_number, row)):
+                if header and len(row) > 1 and all(map(is_number, row)):
                     raise ValueError(
                         f"The first line of {source} holds numbers. It must hold the names of the columns."
                     )
@@ -255,11 +265,15 @@ def _checked_lines(content: bytes, source: str, delimiter: str, header: bool) ->
                     f"{'header' if header else 'first line'}."
                 )
             lines.append(begins)
+            if not MISSING.isdisjoint(row):
+                for name, word in zip(names, row, strict=True):
+                    if word in MISSING:
+                        missing.setdefault(name, {})[word] = None
     except csv.Error as error:
         raise ValueError(f"{source} cannot be read beyond line {reader.line_num}: {error}.") from None
     if names is None or not lines:
         raise ValueError(f"{source} has a header but no rows.")
-    return names, np.array(lines)
+    return names, np.array(lines), {name: tuple(words) for name, words in missing.items()}
 
 
 def _checked_names(row: Sequence[str], source: str) -> list[str]:
@@ -270,11 +284,3 @@ def _checked_names(row: Sequence[str], source: str) -> list[str]:
         places = [str(k + 1) for k, name in enumerate(names) if name == twice[0]]
         raise ValueError(f"{source} has several columns called {twice[0]!r} (number {' and '.join(places)}).")
     return names
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

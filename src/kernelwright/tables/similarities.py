@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from kernelwright.tables.columns import numbers, texts
+from kernelwright.tables.columns import texts
+from kernelwright.tables.notation import decimal_sign, is_number, read_numbers
 from kernelwright.tables.reading import read_table
 from kernelwright.tables.table import Table, nearest_name
 
@@ -19,14 +20,20 @@ SYMMETRY = 1e-6  # of the largest entry: what rounding in a text file may do
 
 @dataclass(frozen=True)
 class Similarities:
-    """A symmetric matrix, NaN where nothing is known, the places of its objects among those given, and its form."""
+    """A symmetric matrix, NaN where nothing is known, the places of its objects among those given, and its form.
+
+    ``remark`` is a sentence about numbers that can be read in two ways, "" if they cannot.
+    """
 
     values: np.ndarray
     places: np.ndarray
     form: str
+    remark: str = ""
 
 
-def read_similarities(path: str | Path, objects: Sequence[str], *, named: bool) -> Similarities:
+def read_similarities(
+    path: str | Path, objects: Sequence[str], *, named: bool, decimal: str | None = None
+) -> Similarities:
     r"""Read a similarity table for objects that have names (``named``) or stand in the same order.
 
     A blank is a pair of unknown similarity; of a pair that is given one way only, the other way is the same.
@@ -38,6 +45,8 @@ def read_similarities(path: str | Path, objects: Sequence[str], *, named: bool) 
         Names of the objects, or their numbers.
     named : bool
         Whether labels in the table must be these names.
+    decimal : {"comma", "point"}, optional
+        The decimal sign, where the table can be read with either one.
 
     Examples
     --------
@@ -50,10 +59,11 @@ def read_similarities(path: str | Path, objects: Sequence[str], *, named: bool) 
     ...     read_similarities(file, ["Ada", "Alan", "Emmy", "Kurt"], named=True).values[0].tolist()
     [1.0, 0.8, 0.3]
     """
-    table = read_table(path, header=False)
+    table, sign = read_table(path, header=False), decimal_sign(decimal) or "."
     n_rows, n_columns = table.frame.shape
     if n_columns == 3 and len(objects) != 3:
-        return _from_pairs(table, objects, named)
+        found = _from_pairs(table, objects, named, sign)
+        return replace(found, remark="") if decimal else found
     names = list(objects) if named else None
     cells = np.array([texts(table, name) for name in table.names], dtype=object).T
     top, left = _has_labels(cells, len(objects), names)
@@ -72,10 +82,9 @@ def read_similarities(path: str | Path, objects: Sequence[str], *, named: bool) 
     else:
         places = _places(labels, objects, table.source)
     body = Table(table.frame.iloc[top:, left:].reset_index(drop=True), table.source, table.row_numbers()[top:])
-    body = Table(body.frame, body.source, body.lines, table.decimal_comma)
-    values = _matrix(body, [objects[int(k)] for k in places])
+    values, remark = _matrix(body, [objects[int(k)] for k in places], sign)
     form = "a matrix with labels" if labels is not None else "a matrix"
-    return Similarities(values, places, form)
+    return Similarities(values, places, form, "" if decimal else remark)
 
 
 def _has_labels(cells: np.ndarray, n: int, names: list[str] | None) -> tuple[int, int]:
@@ -101,11 +110,8 @@ def _are_names(across: np.ndarray, down: np.ndarray, names: Sequence[str]) -> bo
 def _all_words(cells: np.ndarray, *, or_blank: bool = False) -> bool:
     """Whether none of the cells is a number, nor blank unless that may be."""
     for cell in cells:
-        try:
-            number = float(cell)
-        except ValueError:
-            continue
-        if not (or_blank and np.isnan(number)):
+        blank = isinstance(cell, float)  # NaN
+        if (blank and not or_blank) or (not blank and is_number(cell)):
             return False
     return True
 
@@ -135,17 +141,22 @@ def _places(labels: Sequence[str], objects: Sequence[str], source: str) -> np.nd
     return np.array([place[label] for label in labels])
 
 
-def _matrix(body: Table, objects: Sequence[str]) -> np.ndarray:
-    values = np.empty((len(objects), len(objects)))
-    for k, name in enumerate(body.names):
-        values[:, k], odd = numbers(body, name)
-        if odd.any():
-            row = int(odd.argmax())
-            raise ValueError(
-                f"{body.source} has {texts(body, name)[row]!r} in {body.place(row)}, column of {objects[k]!r}, where a "
-                "number must be."
-            )
-    return _symmetric(values, objects, body.source)
+def _matrix(body: Table, objects: Sequence[str], decimal: str) -> tuple[np.ndarray, str]:
+    """All entries, read in one way, and a remark if there are two."""
+    import pandas as pd
+
+    columns = [texts(body, name) for name in body.names]
+    reading = read_numbers(pd.concat(columns, ignore_index=True), decimal)
+    odd = reading.odd.reshape(len(columns), -1).T
+    if odd.any():
+        k = int(odd.any(0).argmax())
+        row = int(odd[:, k].argmax())
+        raise ValueError(
+            f"{body.source} has {columns[k][row]!r} in {body.place(row)}, column of {objects[k]!r}, where a number "
+            "must be."
+        )
+    values = reading.values.reshape(len(columns), -1).T
+    return _symmetric(values, objects, body.source), reading.remark(body.source)
 
 
 def _symmetric(values: np.ndarray, objects: Sequence[str], source: str) -> np.ndarray:
@@ -161,10 +172,11 @@ def _symmetric(values: np.ndarray, objects: Sequence[str], source: str) -> np.nd
     return np.where(np.isnan(values), values.T, np.where(np.isnan(values.T), values, 0.5 * (values + values.T)))
 
 
-def _from_pairs(table: Table, objects: Sequence[str], named: bool) -> Similarities:
+def _from_pairs(table: Table, objects: Sequence[str], named: bool, decimal: str) -> Similarities:
     """From lines (object, object, value), with or without a header."""
     first, second = (texts(table, name).to_numpy(dtype=object) for name in table.names[:2])
-    values, odd = numbers(table, table.names[2])
+    reading = read_numbers(texts(table, table.names[2]), decimal)
+    values, odd = reading.values, reading.odd
     begin = int(odd[0])
     if odd[begin:].any():
         row = begin + int(odd[begin:].argmax())
@@ -189,4 +201,5 @@ def _from_pairs(table: Table, objects: Sequence[str], named: bool) -> Similariti
                 f"{table.place(row)} and {table.place(lines[i, j])}."
             )
         matrix[i, j], lines[i, j] = values[row], row
-    return Similarities(_symmetric(matrix, [names[k] for k in places], table.source), places, "a list of pairs")
+    matrix = _symmetric(matrix, [names[k] for k in places], table.source)
+    return Similarities(matrix, places, "a list of pairs", reading.remark(table.source))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ class Table:
         What the table is called in messages.
     lines : ndarray of int or None
         The line on which each row begins; None where rows have no lines, as in Parquet.
-    decimal_comma : bool
-        Whether "3,14" is a number.
+    missing_words : dict of str to tuple of str
+        Words of a text file that were read as missing values, for each column that has some.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Table:
     frame: Any
     source: str = "the table"
     lines: np.ndarray | None = None
-    decimal_comma: bool = False
+    missing_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.frame)
