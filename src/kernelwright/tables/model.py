@@ -22,6 +22,7 @@ from kernelwright.evaluation import Evaluation
 from kernelwright.tables.columns import Column, Finding, describe_columns, numbers, prepare
 from kernelwright.tables.drift import Drift, find_drift
 from kernelwright.tables.labels import labelled, same_number, spelling_notes
+from kernelwright.tables.leaks import find_leaks
 from kernelwright.tables.table import Table, nearest_name, some_of
 
 __all__ = ["TabularModel", "TrainingTable", "make_encoder", "make_pipeline", "rival_makers", "versions"]
@@ -83,6 +84,7 @@ class TrainingTable:
             )
         frame, _ = prepare(columns, features)
         notes += _notes(columns, labels, classes)
+        notes += tuple(str(leak) for leak in find_leaks(frame, labels, target))
         rows = table.row_numbers()
         return cls(target, columns, frame, labels, classes, rows, table.row_word, table.source, notes)
 
