@@ -13,7 +13,7 @@ import typer
 
 import kernelwright
 from kernelwright.cli import classify, kernels, papers
-from kernelwright.cli.screen import note, say
+from kernelwright.cli.screen import caught_warnings, note, say, tell
 
 __all__ = ["app", "main", "run"]
 
@@ -99,9 +99,7 @@ def _ask_again() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run a command and give its exit status: a fault of the input is one sentence on standard error and status 2."""
     try:
-        # Not app(...) itself, which would set a hook of its own for exceptions.
-        command = typer.main.get_command(app)
-        result = command(list(arguments), prog_name="kernelwright", standalone_mode=False)
+        result = _told(list(arguments))
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort, Stop):
         return _stopped()
@@ -115,6 +113,16 @@ def run(arguments: Sequence[str]) -> int:
     if result == 128 + signal.SIGINT:  # typer's answer to a KeyboardInterrupt
         return _stopped()
     return result if isinstance(result, int) else 0
+
+
+def _told(arguments: list[str]) -> Any:
+    """Run a command, and tell the warnings that it gave, also where it fails."""
+    with caught_warnings() as found:
+        try:
+            # Not app(...) itself, which would set a hook of its own for exceptions.
+            return typer.main.get_command(app)(arguments, prog_name="kernelwright", standalone_mode=False)
+        finally:
+            tell(found)
 
 
 def _stopped() -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 import kernelwright
-from kernelwright.cli.screen import note, own_warnings, print_json, print_table, say, steps
+from kernelwright.cli.screen import caught_warnings, note, print_json, print_table, say, steps, tell
 from kernelwright.evaluation import Evaluation, Scores, cross_validate, prediction_sets, stratified_folds
 from kernelwright.tables import (
     Column,
@@ -27,6 +27,7 @@ from kernelwright.tables import (
     write_bytes,
     write_table,
 )
+from kernelwright.tables.labels import about_missing
 from kernelwright.tables.model import make_pipeline, rival_makers
 from kernelwright.tables.table import some_of
 from kernelwright.tables.writing import safe_for_spreadsheets
@@ -95,27 +96,25 @@ def fit(
         _show_columns(data)
     evaluation, model = _learn(data, folds if cv else 0, seed)
     kernelwright.save(model, output)
-    if report is not None and page is not None:
-        write_bytes(report, page(model).encode())
     seconds = time.perf_counter() - started
+    if not as_json:
+        if evaluation is not None:
+            _show_comparison(evaluation)
+        say(f"\nLearned from {len(data.labels)} rows in {seconds:.1f} s and saved in {output}.")
+    if report is not None:
+        write_report(report, page, model, output, quiet=as_json)
     if as_json:
         print_json(_fit_record(model, output, report, seconds))
-        return
-    if evaluation is not None:
-        _show_comparison(evaluation)
-    say(f"\nLearned from {len(data.labels)} rows in {seconds:.1f} s and saved in {output}.")
-    if report is not None:
-        say(f"Report: {report}")
 
 
 def _learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | None, TabularModel]:
     """Cross-validate, unless there are to be no folds; then learn from all rows."""
     rivals = rival_makers(data.columns, seed)
     splits = stratified_folds(data.labels, folds, seed=seed) if folds else []
-    evaluation = None
+    evaluation, of_folds = None, dict[str, str]()
     with steps("learning", len(splits) * (1 + len(rivals)) + 1) as done:
         if splits:
-            with own_warnings(shown=False):  # the model on all rows has its own
+            with caught_warnings() as of_folds:
                 found = cross_validate(
                     lambda: make_pipeline(data.columns, seed),
                     data.frame,
@@ -130,9 +129,11 @@ def _learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | Non
                 note(f"Note: {', '.join(left_out)} cannot take these numbers and could not be compared with.")
             rows = data.rows[found.rows - 1]
             evaluation = replace(found, rows=rows, row_word=data.row_word, protocol=found.protocol + few)
-        with own_warnings():
+        with caught_warnings() as of_model:
             model = TabularModel.fit(data, seed=seed, evaluation=evaluation)
         done("saving")
+    tell(of_model)
+    tell(of_folds, "in cross-validation: ", but=of_model)
     return evaluation, model
 
 
@@ -230,8 +231,7 @@ def predict(
     kept = rows.names if keep_columns else [name for name in fitted.identifiers if name in rows.names]
     if sets is not None and fitted.evaluation is None:
         raise ValueError("--sets needs a model that was cross-validated: fit it without --no-cv.")
-    with own_warnings():
-        probabilities, drift = fitted.answer(rows)
+    probabilities, drift = fitted.answer(rows)
     answers = _answers(fitted, rows.frame[kept], probabilities, proba, sets)
     write_table(safe_for_spreadsheets(answers) if spreadsheets else answers, output)
     for sentence in [*_oddities(fitted, rows, drift.findings), *_warnings_of(drift)]:
@@ -291,11 +291,13 @@ def evaluate(
 ) -> None:
     """Tell how good a model is on a table with labels, and whether the table is unlike the training table."""
     fitted = load_model(model, TabularModel)
-    rows, labels = fitted.label_numbers(read_table(table), target)
-    with own_warnings(shown=not as_json):
-        started = time.perf_counter()
-        probabilities, drift = fitted.answer(rows)
-        seconds = time.perf_counter() - started
+    given = read_table(table)
+    rows, labels = fitted.label_numbers(given, target)
+    if unlabelled := len(given) - len(rows):
+        note(f"Note: {about_missing(given, target or fitted.target, unlabelled)}")
+    started = time.perf_counter()
+    probabilities, drift = fitted.answer(rows)
+    seconds = time.perf_counter() - started
     result = Evaluation.of(
         probabilities,
         labels,
@@ -376,6 +378,20 @@ def report_maker(output: Path, *others: str | Path) -> Any:
 
     check_output(output, *others)
     return model_report
+
+
+def write_report(report: Path, make_page: Any, model: Any, saved: Path, *, quiet: bool = False) -> None:
+    """Write a page about a model that has been saved; if that fails, say that the model is there all the same."""
+    try:
+        write_bytes(report, make_page(model).encode())
+    except (OSError, ValueError, MemoryError) as error:
+        why = f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
+        raise ValueError(
+            f"The model was written to {saved}, but the report could not be written to {report}: {why} Once there is "
+            f"room for it, kernelwright report {saved} -o {report} makes it."
+        ) from error
+    if not quiet:
+        say(f"Report: {report}")
 
 
 def check_model_output(path: Path, *others: str | Path | None) -> None:

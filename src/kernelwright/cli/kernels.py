@@ -19,8 +19,9 @@ from kernelwright.cli.classify import (
     load_model,
     report_maker,
     show_columns,
+    write_report,
 )
-from kernelwright.cli.screen import note, own_warnings, print_json, print_table, say, steps
+from kernelwright.cli.screen import note, print_json, print_table, say, steps
 from kernelwright.tables import (
     KernelEvaluation,
     KernelModel,
@@ -30,7 +31,6 @@ from kernelwright.tables import (
     held_out_error,
     read_similarities,
     read_table,
-    write_bytes,
     write_table,
 )
 from kernelwright.tables.columns import texts
@@ -92,7 +92,7 @@ def learn_kernel(
         raise ValueError(f"{objects.source} has no column to learn from: {some_of([c.name for c in columns])}.")
     if len(places) < 3:
         raise ValueError(f"{len(places)} objects have known similarities; a kernel needs at least 3.")
-    with steps("testing on held-out objects" if held_out else "learning", 1 + bool(held_out)) as done, own_warnings():
+    with steps("testing on held-out objects" if held_out else "learning", 1 + bool(held_out)) as done:
         evaluation = None
         if held_out:
             evaluation = held_out_error(columns, used, matrix, objects=names, share=held_out, seed=seed)
@@ -102,17 +102,15 @@ def learn_kernel(
         model = KernelModel.fit(columns, used, matrix, objects=names, seed=seed, **rest)
         done("done")
     kernelwright.save(model, output)
-    if report is not None and page is not None:
-        write_bytes(report, page(model).encode())
     seconds = time.perf_counter() - started
+    if not as_json:
+        _show(model, seconds, output)
+    if report is not None:
+        write_report(report, page, model, output, quiet=as_json)
     if as_json:
         result = None if evaluation is None else evaluation.summary()
         record = {"kernel": str(output), "objects": len(names), "columns": list(model.used), "notes": list(notes)}
         print_json(record | {"evaluation": result, "seconds": seconds})
-        return
-    _show(model, seconds, output)
-    if report is not None:
-        say(f"Report: {report}")
 
 
 def _identifier(table: Table, wanted: str | None, **choices: Collection[str]) -> str | None:
@@ -194,8 +192,7 @@ def apply_kernel(
             if finding.what in ("missing", "new category"):
                 note(f"Note: {table.source}: {finding}.")
     labels = [_labels(table, model.identifier) for table in tables]
-    with own_warnings():
-        K = model.learner.predict(*encoded)
+    K = model.learner.predict(*encoded)
     corner = model.identifier or "object"
     frame = pd.DataFrame(K, columns=labels[-1])
     frame.insert(0, corner, labels[0], allow_duplicates=True)

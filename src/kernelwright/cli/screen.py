@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,10 +24,11 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
+from sklearn.exceptions import ConvergenceWarning
 
-from kernelwright.errors import CollapseWarning, NumericalRepairWarning
+from kernelwright.tables.writing import visible
 
-__all__ = ["console", "note", "own_warnings", "print_json", "print_table", "progress", "say", "steps"]
+__all__ = ["caught_warnings", "console", "note", "print_json", "print_table", "progress", "say", "steps", "tell"]
 
 PIPED = 120  # columns where no terminal says how many
 ROOMY = 100  # columns, from which on cells stand apart
@@ -42,12 +44,19 @@ def console(*, stderr: bool = False) -> Console:
 
 def say(sentence: str = "") -> None:
     """A line on standard output, however long."""
-    console().print(sentence, soft_wrap=True)
+    _print(sentence)
 
 
 def note(sentence: str) -> None:
     """A line on standard error, where it does not mix with results."""
-    console(stderr=True).print(sentence, soft_wrap=True)
+    _print(sentence, stderr=True)
+
+
+def _print(sentence: str, *, stderr: bool = False) -> None:
+    """One line, with empty ones around it if asked for; names from files cannot command the terminal."""
+    line = sentence.strip("\n")
+    before, _, after = sentence.partition(line) if line else (sentence, "", "")
+    console(stderr=stderr).print(f"{before}{visible(line)}{after}", soft_wrap=True)
 
 
 def print_json(record: Mapping[str, Any]) -> None:
@@ -76,9 +85,9 @@ def print_table(
     for name in rows[0]:
         worded, longest = name in words, max(len(str(row[name])) for row in rows)
         whole = worded and longest <= WHOLE  # on a narrow screen, headings of numbers are broken first
-        table.add_column(Text(name), justify="left" if worded else "right", overflow="fold", no_wrap=whole)
+        table.add_column(Text(visible(name)), justify="left" if worded else "right", overflow="fold", no_wrap=whole)
     for row in rows:
-        cells = [str(value) for value in row.values()]
+        cells = [visible(str(value)) for value in row.values()]
         table.add_row(*map(Text, cells), style="bold" if bold and bold in cells else "")
     console().print(table)
 
@@ -112,11 +121,34 @@ def steps(what: str, total: int) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def own_warnings(shown: bool = True) -> Iterator[None]:
-    """Notes in place of Python's warnings, of those that are this library's own; others say nothing to a person."""
-    with warnings.catch_warnings(record=True) as caught:
+def caught_warnings() -> Iterator[dict[str, str]]:
+    """Warnings for a person, in place of Python's: those that this library gives, and that something did not converge.
+
+    Others speak to programmers. Those that differ only in their numbers are one; what it gives is for :func:`tell`.
+    """
+    found: dict[str, str] = {}
+
+    def keep(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, ConvergenceWarning) or (issubclass(category, UserWarning) and _given_by_us()):
+            sentence = " ".join(str(message).split())
+            found.setdefault(re.sub(r"[\d.e+-]+", "", sentence), sentence)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
-        yield
-    ours = [w.message for w in caught if issubclass(w.category, (CollapseWarning, NumericalRepairWarning))]
-    for sentence in dict.fromkeys(map(str, ours)) if shown else ():
-        note(f"Note: {sentence}")
+        warnings.showwarning = keep
+        yield found
+
+
+def _given_by_us() -> bool:
+    """Whether the warning that is being given comes from this package, whichever caller it is said to be about."""
+    frame = sys._getframe(2)
+    while frame.f_globals.get("__name__") == "warnings" and frame.f_back is not None:
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "kernelwright"
+
+
+def tell(found: Mapping[str, str], where: str = "", *, but: Mapping[str, str] | None = None) -> None:
+    """Give warnings that were caught as notes, but for those of another place."""
+    for key, sentence in found.items():
+        if key not in (but or {}):
+            note(f"Note: {where}{sentence}")

@@ -11,7 +11,7 @@ import numpy as np
 from kernelwright.tables.columns import numbers, texts
 from kernelwright.tables.table import Table, some_of
 
-__all__ = ["labelled", "same_number", "spelling_notes"]
+__all__ = ["about_missing", "labelled", "same_number", "spelling_notes"]
 
 # Not "007", whose zeros say that it is a name.
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -21,7 +21,7 @@ def labelled(table: Table, target: str) -> tuple[Table, np.ndarray, tuple[str, .
     """Rows that have a label, labels as integers, their names in order (of numbers if they are), and notes."""
     words = texts(table, target)
     known = words.notna().to_numpy()
-    notes = [] if known.all() else [_about_missing(table, target, int((~known).sum()))]
+    notes = [about_missing(table, target, int((~known).sum()))] if not known.all() else []
     if not known.any():
         raise ValueError(
             " ".join([f"The target column {target!r} of {table.source} is empty.", *_missing(table, target)])
@@ -77,7 +77,8 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}"
 
 
-def _about_missing(table: Table, target: str, n: int) -> str:
+def about_missing(table: Table, target: str, n: int) -> str:
+    """A sentence about rows without a class, and another if there are words that were taken for none."""
     left_out = f"{n} row{'s' if n > 1 else ''} without a value of {target!r} left out."
     return " ".join([left_out, *_missing(table, target)])
 

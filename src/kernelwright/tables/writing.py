@@ -15,10 +15,13 @@ from typing import Any
 from kernelwright.files import write_whole
 from kernelwright.tables.reading import PARQUET_EXTRA
 
-__all__ = ["check_output", "safe_for_spreadsheets", "write_bytes", "write_table"]
+__all__ = ["check_output", "safe_for_spreadsheets", "visible", "write_bytes", "write_table"]
 
 STANDARD_OUTPUT = "-"
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last ones are wide
+# Characters that a terminal obeys, or that turn the order of letters around.
+CODES = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+COMMANDS = {code: repr(chr(code))[1:-1] for code in CODES}
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
@@ -44,6 +47,8 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     """Write a file whole or not at all; "-" is standard output."""
     if str(path) == STANDARD_OUTPUT:
         sys.stdout.flush()
+        if sys.stdout.isatty():  # a person's terminal, and cells from whoever wrote the table
+            content = visible(content.decode(errors="replace"), but="\n\t").encode()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
@@ -54,6 +59,18 @@ def write_bytes(path: str | Path, content: bytes) -> None:
             file.write(content)
         return
     write_whole(place, content)
+
+
+def visible(text: str, *, but: str = "") -> str:
+    r"""Text that a terminal shows and does not obey: control characters are spelled out, ``but`` for some.
+
+    Examples
+    --------
+    >>> from kernelwright.tables.writing import visible
+    >>> print(visible("\x1b[2Jage"))
+    \x1b[2Jage
+    """
+    return text.translate({code: spelled for code, spelled in COMMANDS.items() if chr(code) not in but})
 
 
 def write_table(frame: Any, path: str | Path) -> None:
