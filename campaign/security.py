@@ -82,6 +82,8 @@ def _archives(folder: Path) -> Row:
     attempt([*((name, part) for name, part in parts.items() if name != "arrays/0"), (link, b"/etc/passwd")])
     attempt(parts | {"document.json": b"[" * 10**6})
     attempt(parts | {"document.json": json.dumps({"root": 1, "table": [[]] * 10**5}).encode()})
+    for many in (b"[]", b"{}", b"1"):
+        attempt(parts | {"document.json": b'{"root": 1, "table": [1' + (b"," + many) * 2**24 + b"]}"})
     attempt({"manifest.json": parts["manifest.json"]})
     return tally.row()
 

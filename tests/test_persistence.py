@@ -711,6 +711,45 @@ def test_json_that_is_too_deep_too_long_or_none_is_refused(model_file):
     refused(model_file, "at most 67108864 are allowed")
 
 
+FILLINGS = {
+    "lists": b"[]",
+    "objects": b"{}",
+    "numbers": b"1",
+    "entries": b'{"kind":"list","items":[]}',
+    "models": b'{"kind":"object","class":"sklearn.linear_model.Ridge","state":{}}',
+}
+
+
+@pytest.mark.parametrize("filling", FILLINGS.values(), ids=FILLINGS.keys())
+def test_a_document_that_would_take_long_to_read_is_refused_unread(model_file, monkeypatch, filling):
+    times = (2**26 - 100) // (len(filling) + 1)
+    document = b'{"root":0,"table":[' + b",".join([filling] * times) + b"]}"
+    write_parts(model_file, parts_of(model_file) | {"document.json": document})
+    parse = json.loads
+
+    def small_only(content, **choices):
+        assert len(content) < 10_000
+        return parse(content, **choices)
+
+    monkeypatch.setattr(json, "loads", small_only)
+    refused(model_file, "where at most .* are allowed")
+
+
+def test_many_things_that_take_long_to_make_are_refused(model_file):
+    entry = {"kind": "module", "class": "torch.nn.ReLU", "training": True, "transient": []}
+    empty = {name: {} for name in ("state", "parameters", "buffers", "modules")}
+    forge(model_file, [entry | empty] * 20_001)
+    refused(model_file, "more than 20000 networks, kernels and random states")
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    with pytest.raises(ValueError, match=r"too many single objects: their description takes .* objects, where at most"):
+        kw.save([[] for _ in range(2**19)], tmp_path / "m.kw")
+    with pytest.raises(ValueError, match=r"too many single objects: their description takes .* values, where at most"):
+        kw.save([0] * 2**23, tmp_path / "m.kw")
+    assert not list(tmp_path.iterdir())
+
+
 def forge(path: Path, table: list[Any], *arrays: bytes, root: Any = None) -> None:
     """A file with a right digest, whatever it says."""
     document = {"root": {"ref": len(table) - 1} if root is None else root, "table": table}

@@ -34,6 +34,7 @@ FORMAT = "kernelwright model"
 VERSION = 1  # files of older versions must keep loading: see tests/fixtures/models
 MANIFEST, DOCUMENT = "manifest.json", "document.json"
 LARGEST_MANIFEST, LARGEST_DOCUMENT = 2**16, 2**26  # bytes; parsed JSON takes far more memory than its text
+MOST_OBJECTS, MOST_VALUES = 2**19, 2**22  # braces and commas of the document: what it takes to read it
 CHUNK = 2**20
 
 DAMAGED = "copy it again from where it came, or save the model anew"
@@ -43,10 +44,10 @@ NOT_OURS = "expected a file written by kernelwright.save"
 def write_archive(file: BinaryIO, document: dict[str, Any], arrays: Sequence[memoryview]) -> None:
     """Write a document and the bytes it speaks of."""
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
-    if len(text) > LARGEST_DOCUMENT:
+    if too_much := _too_much(text):
         raise ValueError(
-            f"The model consists of too many single objects: their description takes {len(text)} bytes, and at most "
-            f"{LARGEST_DOCUMENT} are allowed. Large lists of numbers or strings should be numpy arrays."
+            f"The model consists of too many single objects: their description takes {too_much}. Large lists of "
+            "numbers or strings should be numpy arrays."
         )
     manifest = {
         "format": FORMAT,
@@ -66,6 +67,18 @@ def write_archive(file: BinaryIO, document: dict[str, Any], arrays: Sequence[mem
             _write_member(archive, name, content)
         manifest["digest"] = digest.text()
         _write_member(archive, MANIFEST, memoryview(json.dumps(manifest, indent=1).encode()))
+
+
+def _too_much(document: bytes) -> str:
+    """What there is too much of in a document, in words; it is counted, since to parse it may take very long."""
+    for what, found, most in (
+        ("bytes", len(document), LARGEST_DOCUMENT),
+        ("objects", document.count(b"{") + document.count(b"["), MOST_OBJECTS),
+        ("values", document.count(b","), MOST_VALUES),
+    ):
+        if found > most:
+            return f"{found} {what}, where at most {most} are allowed"
+    return ""
 
 
 @contextmanager
@@ -172,6 +185,8 @@ class Archive:
         if size > largest:
             raise ModelFileError(f"its {name} takes {size} bytes, where at most {largest} are allowed; {NOT_OURS}")
         content = self._zip.read(name)
+        if too_much := _too_much(content):
+            raise ModelFileError(f"its {name} has {too_much}; {NOT_OURS}")
         if digest is not None:
             digest.start(size)
             digest.add(content)

@@ -13,6 +13,7 @@ import inspect
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ __all__ = ["Decoder"]
 
 LARGEST_TREE, LARGEST_KEY = 10**7, 1000  # objects within an object, each counted as often as it is met
 LARGEST_INT = 10_000  # hexadecimal digits
+SLOW = {"foreign module", "generator", "module", "random state", "torch generator"}  # to make, and
+MOST_SLOW = 20_000  # this many of them at most
 SPECIAL_FLOATS = {"nan": np.nan, "inf": math.inf, "-inf": -math.inf}
 SEQUENCES: dict[str, type] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 MAPPINGS: dict[str, type] = {"dict": dict, "ordered": OrderedDict, "bunch": Bunch}
@@ -52,6 +55,7 @@ class Decoder:
         self._depths: list[int] = []
         self._sizes: list[int] = []
         self._used: list[int] = []  # entries that the present one refers to
+        self._n_slow = 0
         self.uses_scikit_learn = False
         self._makers: dict[str, Callable[[Entry], Any]] = {
             "array": self._array,
@@ -95,6 +99,9 @@ class Decoder:
             return self._mapping(MAPPINGS[kind], _field(entry, "items", list))
         if kind not in self._makers:
             raise _fault(f"it holds an object of unknown kind {kind!a}")
+        self._n_slow += kind in SLOW
+        if self._n_slow > MOST_SLOW:
+            raise _fault(f"it holds more than {MOST_SLOW} networks, kernels and random states")
         return self._makers[kind](entry)
 
     # values inside entries -----------------------------------------------------------------------------
@@ -347,6 +354,7 @@ def _checked_names(cls: type, state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
+@cache
 def _usual_settings(cls: type) -> dict[str, Any]:
     """Defaults of the constructor, for settings that did not exist yet when a file was written."""
     parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernelwright.tables.identifiers import FEWEST, counter, is_id_name, is_unnamed, is_whole
-from kernelwright.tables.notation import Notation, Reading, decimal_sign, read_numbers, read_numbers_as
+from kernelwright.tables.notation import Notation, Reading, decimal_sign, notation_of, read_numbers, read_numbers_as
 from kernelwright.tables.table import Table, as_table, some_of
 
 __all__ = ["Column", "Finding", "describe_columns", "numbers", "prepare", "texts"]
@@ -179,7 +179,7 @@ def _reading(
         values = table.frame[name].to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
         odd = np.isinf(values)
         values[odd] = np.nan
-        return Reading(Notation(decimal), values, odd, np.zeros(len(values), dtype=bool))
+        return Reading(notation_of(decimal), values, odd, np.zeros(len(values), dtype=bool))
     words = texts(table, name)
     return read_numbers(words, decimal) if notation is None else read_numbers_as(words, notation, known=known)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Notation", "Reading", "decimal_sign", "is_number", "read_numbers", "read_numbers_as"]
+__all__ = ["Notation", "Reading", "decimal_sign", "is_number", "notation_of", "read_numbers", "read_numbers_as"]
 
 DECIMALS = {"point": ".", "comma": ","}
 OTHER = {".": ",", ",": "."}
@@ -64,6 +65,9 @@ class Notation:
     def words(self) -> str:
         """What a column of such numbers holds."""
         return f"numbers in {self.unit}" if self.unit else "numbers"
+
+
+notation_of = cache(Notation)  # so that a file with thousands of columns holds it once
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ def read_numbers(words: Any, decimal: str = ".", *, plain: bool = True) -> Readi
     """
     usual = _usual(words)
     if plain and not usual.odd.any() and (decimal == "." or not words.str.contains(".", regex=False, na=False).any()):
-        return replace(usual, notation=Notation(decimal))
+        return replace(usual, notation=notation_of(decimal))
     column = _Column.of(words, usual)
     point, comma = column.readable(".").sum(), column.readable(",").sum()
     either = point == comma
@@ -217,7 +221,9 @@ def _usual(words: Any) -> Reading:
 
     values = pd.to_numeric(words, errors="coerce").to_numpy(dtype=np.float64)
     values = np.where(np.isinf(values), np.nan, values)
-    return Reading(Notation(), values, np.isnan(values) & words.notna().to_numpy(), np.zeros(len(values), dtype=bool))
+    return Reading(
+        notation_of(), values, np.isnan(values) & words.notna().to_numpy(), np.zeros(len(values), dtype=bool)
+    )
 
 
 @dataclass(frozen=True)
@@ -268,7 +274,7 @@ class _Column:
         if unit in tuple(PERCENT):
             values[bare & (values != 0)] = np.nan
         bare &= ~np.isnan(values)
-        notation = Notation(decimal, unit, bool(bare.any()))
+        notation = notation_of(decimal, unit, bool(bare.any()))
         example, units = self.example(decimal, unit), tuple(self.units(decimal).most_common())
         spread = self._in_rows(values, np.nan)
         return Reading(
