@@ -295,3 +295,13 @@ def test_an_interrupt_does_not_break_the_import_of_numba():
     pytest.importorskip("numba")
     done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("cubes\n", "")
+
+
+def test_l1_weighted_sums_of_few_rows_and_many_columns_take_few_calls(rng):
+    X, W, K = (torch.from_numpy(rng.normal(size=shape)) for shape in ((6, 5000), (6, 6), (6, 6)))
+    K = K + K.T
+    with torch.profiler.profile() as profile:
+        sums, _ = l1_weighted_sums(X, W, K)
+    assert sum(event.count for event in profile.key_averages()) < 200
+    naive = [float((W * K * (x[:, None] - x).abs()).sum()) for x in X.T]
+    np.testing.assert_allclose(sums.numpy(), naive, rtol=1e-12, atol=1e-12)

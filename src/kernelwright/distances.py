@@ -34,6 +34,7 @@ __all__ = [
 # Differences to form before the compiled loop beats torch by more than loading it costs.
 COMPILED_FROM = 4_000_000
 CENTRE_ROWS = 64  # enough for a centre
+SUM_ENTRIES = 2**16  # of differences that are summed at once: they stay in the cache
 OUTER_ROWS = 128  # of a product of thin matrices that are made at once: they stay in the cache
 
 # Farther points are taken to be there: squares must not overflow.
@@ -136,10 +137,16 @@ def l1_weighted_sums(X: Tensor, W: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:
     compiled = _compiled(len(X) ** 2 * X.shape[1])
     if compiled is None:
         N = W * K
-        return torch.stack([(N * (x[:, None] - x).abs()).sum() for x in X.T]), N.sum()
+        columns = max(1, SUM_ENTRIES // max(1, N.numel()))  # of few rows many at a time, or calls would take the time
+        return torch.cat([_l1_sums(part, N) for part in X.T.split(columns)]) if X.shape[1] else X.new_zeros(0), N.sum()
     parts = _in_threads(compiled["sums"], _equal_triangles(len(X)), _array(X), _array(W), _array(K))
     sums = torch.from_numpy(np.sum(parts, axis=0))
     return sums[:-1], sums[-1]
+
+
+def _l1_sums(columns: Tensor, N: Tensor) -> Tensor:
+    """``sum_ij N_ij |x_i - x_j|`` of each column x, which are the rows of ``columns``."""
+    return ((columns[:, :, None] - columns[:, None, :]).abs_() * N).sum((1, 2))
 
 
 def cubed_sum(F: Tensor, M: Tensor, out: Tensor, *, work: int) -> Tensor:

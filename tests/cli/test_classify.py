@@ -1,6 +1,7 @@
 import io
 import json
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -179,3 +180,13 @@ def test_answers_can_be_made_safe_for_spreadsheets(files, tmp_path):
     assert pd.read_csv(tmp_path / "out.csv")["id"][0] == "=cmd0"
     assert run([*predict, "--safe-for-spreadsheets"]) == 0
     assert pd.read_csv(tmp_path / "out.csv")["id"][0] == "'=cmd0"
+
+
+@pytest.mark.slow
+def test_a_table_of_very_many_columns_ends_soon(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(6, 20_000)).round(4)).add_prefix("x").assign(y=list("ababab"))
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    started = time.process_time()
+    assert run(["fit", str(tmp_path / "wide.csv"), "-t", "y", "-o", str(tmp_path / "m.kw")]) == 0
+    assert time.process_time() - started < 30

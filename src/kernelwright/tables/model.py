@@ -220,8 +220,10 @@ class TabularModel:
 
 def make_encoder(columns: Collection[Column]) -> ColumnTransformer:
     """Numbers with gaps filled, categories one-hot; rare ones, and those never seen, together."""
-    plain = [column.name for column in columns if column.used and column.kind != "category"]
-    words = [column.name for column in columns if column.kind == "category"]
+    # Places in the prepared table, not names, which scikit-learn would look up one by one in a list of all.
+    kinds = [column.kind for column in columns if column.used]
+    plain = [place for place, kind in enumerate(kinds) if kind != "category"]
+    words = [place for place, kind in enumerate(kinds) if kind == "category"]
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     # A missing category counts as one of its own, without being given a name first.
     encode = OneHotEncoder(
