@@ -159,6 +159,13 @@ def test_a_model_that_is_no_better_than_guessing_says_so():
     assert "not clearly better than the class frequencies alone" in text
 
 
+def test_a_possible_leak_stands_out():
+    frame = table(n=120)
+    page = model_report(tabular_model(frame.assign(code=(frame["target"] == "yes") + 0.5, id=range(120))))
+    assert re.search(r"<p>Note: Possible leak: code alone tells", page)
+    assert re.search(r'<p class="quiet">Note: Left out: id', page)
+
+
 def test_numbers_are_those_of_the_records(nasty):
     model = nasty_model()
     _, parsed = nasty

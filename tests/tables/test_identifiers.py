@@ -108,13 +108,14 @@ def test_gaps_and_fractions_are_no_counters():
 
 
 @pytest.mark.parametrize(
-    "name", ["id", "ID", "customer_id", "customerId", "RowNumber", "row number", "Unnamed: 0", "obs"]
+    "name",
+    ["id", "ID", "customer_id", "customerId", "RowNumber", "row number", "Unnamed: 0", "obs", "UNITID", "userid"],
 )
 def test_names_that_say_identifier(name):
     assert is_id_name(name)
 
 
-@pytest.mark.parametrize("name", ["liquid", "video", "row_width", "rows", "age"])
+@pytest.mark.parametrize("name", ["liquid", "COVID", "orderly", "video", "row_width", "rows", "age"])
 def test_names_that_do_not(name):
     assert not is_id_name(name)
 

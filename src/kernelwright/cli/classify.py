@@ -153,6 +153,9 @@ def show_columns(columns: Sequence[Column]) -> None:
         kinds = dict.fromkeys(column.kind for column in columns)
         rows = [_summed_up(kind, [c for c in columns if c.kind == kind]) for kind in kinds]
     print_table("", rows, words=list(rows[0]))
+    if len(columns) > SHOWN:  # what is not as it stands in the file is listed all the same
+        for column in [c for c in columns if c.kind == "number" and " read as " in c.treatment][:SHOWN]:
+            say(f"{column.name}: {column.treatment}")
 
 
 def _summed_up(kind: str, columns: Sequence[Column]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from kernelwright.errors import NumericalError
 from kernelwright.reports.page import Block, Paragraph, Section, Table
 from kernelwright.reports.words import column_range, record_rows
 from kernelwright.tables import Column
+from kernelwright.tables.leaks import LEAK
 
 __all__ = ["LeftOut", "columns_section", "note_blocks", "section_or_sentence", "settings_section"]
 
@@ -31,7 +32,7 @@ def section_or_sentence(title: str, make: Callable[[], Sequence[Block]]) -> Sect
 
 def note_blocks(notes: Sequence[str]) -> list[Block]:
     """What was noticed about the training table."""
-    return [Paragraph(f"Note: {text}", quiet=True) for text in notes]
+    return [Paragraph(f"Note: {text}", quiet=not text.startswith(LEAK)) for text in notes]
 
 
 def columns_section(columns: Sequence[Column]) -> list[Block]:

@@ -3,7 +3,9 @@
 from kernelwright.tables.columns import Column, Finding, describe_columns, prepare
 from kernelwright.tables.drift import Drift, find_drift
 from kernelwright.tables.kernel_model import KernelEvaluation, KernelModel, held_out_error
+from kernelwright.tables.leaks import Leak, find_leaks
 from kernelwright.tables.model import TabularModel, TrainingTable
+from kernelwright.tables.notation import Notation
 from kernelwright.tables.reading import read_table
 from kernelwright.tables.similarities import Similarities, read_similarities
 from kernelwright.tables.table import Table, as_table
@@ -15,6 +17,8 @@ __all__ = [
     "Finding",
     "KernelEvaluation",
     "KernelModel",
+    "Leak",
+    "Notation",
     "Similarities",
     "Table",
     "TabularModel",
@@ -23,6 +27,7 @@ __all__ = [
     "check_output",
     "describe_columns",
     "find_drift",
+    "find_leaks",
     "held_out_error",
     "prepare",
     "read_similarities",

@@ -329,7 +329,9 @@ def _category(name: str, given: Any, n_rows: int, keep: bool, seen: tuple[int, i
         return Column(name, "text", f"left out: {distinct} different values in {len(given)} rows", *seen)
     counts = given.value_counts().sort_index()
     rare = int((counts < 2).sum())
-    treatment = f"a column for each of {distinct - rare} categories" + (f", one for {rare} rare ones" if rare else "")
+    treatment = f"a column for each of {distinct - rare} categories" + (
+        f", one for {rare} rare one{'s' if rare > 1 else ''}" if rare else ""
+    )
     if missing:
         treatment += f"; {missing} missing: a category of their own"
     return Column(name, "category", treatment, *seen, categories=tuple(counts.index), counts=tuple(map(int, counts)))

@@ -22,6 +22,20 @@ ROW_NAMES = {
     "obs",
     "seq",
 }
+OWNERS = {"account", "case", "client", "customer", "employee", "item", "loan", "member", "object", "order", "passenger"}
+OWNERS |= {
+    "patient",
+    "person",
+    "product",
+    "record",
+    "sample",
+    "store",
+    "student",
+    "subject",
+    "transaction",
+    "unit",
+    "user",
+}
 TIME_WORDS = {"year", "years", "yr", "month", "week", "day", "days", "hour", "time", "date", "period", "age"}
 UNNAMED = re.compile(r"(column 1|Unnamed: \d+(\.\d+)*|)")
 
@@ -36,9 +50,10 @@ def is_unnamed(name: str) -> bool:
 
 
 def is_id_name(name: str) -> bool:
-    """Whether a name says "identifier": id, ID, customer_id, customerId, RowNumber, Unnamed: 0."""
+    """Whether a name says "identifier": id, ID, customer_id, customerId, CUSTOMERID, RowNumber, Unnamed: 0."""
     words = _words(name)
-    return not ID_WORDS.isdisjoint(words) or "".join(words) in ROW_NAMES
+    owned = any(word.removesuffix("id") in OWNERS for word in words if word.endswith("id"))
+    return owned or not ID_WORDS.isdisjoint(words) or "".join(words) in ROW_NAMES
 
 
 def is_whole(values: np.ndarray) -> bool:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Leak", "find_leaks"]
+__all__ = ["LEAK", "Leak", "find_leaks"]
+
+LEAK = "Possible leak"  # what the sentence about one begins with
 
 FEWEST = 30  # rows from which a perfect column is no chance
 MOST = 2000  # rows that are looked at
@@ -40,7 +42,7 @@ class Leak:
     def __str__(self) -> str:
         other = f" (the next best, {self.best_other}, {100 * self.other_accuracy:.1f} %)" if self.best_other else ""
         return (
-            f"Possible leak: {self.column} alone tells {self.target!r} in {100 * self.accuracy:.1f} % of the "
+            f"{LEAK}: {self.column} alone tells {self.target!r} in {100 * self.accuracy:.1f} % of the "
             f"rows{other}. If it is made from {self.target!r}, or known only afterwards, the model will not be as good "
             "on new rows as it seems: leave it out with --drop."
         )
