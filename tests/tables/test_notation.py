@@ -173,6 +173,14 @@ def test_what_was_decided_is_noted_for_the_user():
     assert not any("two ways" in note for note in TrainingTable.of(as_table(frame), "y", decimal="comma").notes)
 
 
+def test_remarks_on_many_columns_are_few():
+    cells = {f"c{k}": [f"{1 + j * j % 97},{100 + j}" for j in range(40)] for k in range(12)}
+    frame = pd.DataFrame(cells).assign(y=["a", "b"] * 20)
+    notes = [note for note in TrainingTable.of(as_table(frame), "y").notes if "c" in note]
+    assert sum("two ways" in note for note in notes) == 5
+    assert "7 more columns like these: c5, c6, c7, c8, c9 and 2 more." in notes
+
+
 def test_a_reading_is_the_same_for_one_row_and_for_many():
     cells = pd.Series(["1.234,5", "12", "3.671"], dtype=object)
     notation = read_numbers(cells).notation

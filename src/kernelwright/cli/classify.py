@@ -90,8 +90,8 @@ def fit(
     check_model_output(output, table, report)
     page = None if report is None else report_maker(report, table)
     started = time.perf_counter()
-    choices = {"ids": id_ or (), "drop": drop or (), "keep": keep or (), "decimal": decimal}
-    data = TrainingTable.of(read_table(table), target, **choices)
+    whole = read_table(table)
+    data = TrainingTable.of(whole, target, ids=id_ or (), drop=drop or (), keep=keep or (), decimal=decimal)
     if not as_json:
         _show_columns(data)
     evaluation, model = _learn(data, folds if cv else 0, seed)

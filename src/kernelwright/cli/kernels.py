@@ -33,7 +33,7 @@ from kernelwright.tables import (
     read_table,
     write_table,
 )
-from kernelwright.tables.columns import texts
+from kernelwright.tables.columns import remarks, texts
 from kernelwright.tables.table import some_of
 from kernelwright.tables.writing import safe_for_spreadsheets
 
@@ -78,7 +78,7 @@ def learn_kernel(
     objects = read_table(features)
     for name in (*(drop or ()), *(keep or ())):
         objects.column(name)  # which says what is wrong if there is none of that name
-    identifier = _identifier(objects, id_, drop=drop or (), keep=keep or ())
+    identifier = _identifier(objects, id_, drop or (), keep or ())
     names = _names(objects, identifier)
     given = read_similarities(similarities, names, named=identifier is not None, decimal=decimal)
     known = ~np.isnan(given.values).all(1)
@@ -87,7 +87,7 @@ def learn_kernel(
     ids = [identifier] if identifier else []
     columns = describe_columns(used, ids=ids, drop=drop or [], keep=keep or [], decimal=decimal)
     notes = _notes(len(objects), len(places), given.form, identifier)
-    notes += tuple(remark for remark in (given.remark, *(column.remark for column in columns)) if remark)
+    notes += (given.remark,) * bool(given.remark) + remarks(columns)
     if not any(column.used for column in columns):
         raise ValueError(f"{objects.source} has no column to learn from: {some_of([c.name for c in columns])}.")
     if len(places) < 3:
@@ -113,12 +113,12 @@ def learn_kernel(
         print_json(record | {"evaluation": result, "seconds": seconds})
 
 
-def _identifier(table: Table, wanted: str | None, **choices: Collection[str]) -> str | None:
+def _identifier(table: Table, wanted: str | None, drop: Collection[str], keep: Collection[str]) -> str | None:
     """The column that names the objects."""
     if wanted is not None:
         table.column(wanted)
         return wanted
-    found = [column for column in describe_columns(table, **choices) if column.kind == "identifier"]
+    found = [column for column in describe_columns(table, drop=drop, keep=keep) if column.kind == "identifier"]
     return next((column.name for column in found if column.distinct == len(table)), None)
 
 

@@ -244,7 +244,7 @@ class Decoder:
         if dataclasses.is_dataclass(cls):
             vars(made).update(_complete_record(cls, state))
         elif isinstance(made, BaseEstimator):
-            state = _usual_settings(cls) | state | {name: None for name in LEFT_OUT if name in state}
+            state = _usual_settings(cls) | state | {name: None for name in LEFT_OUT if name in state}  # type: ignore[arg-type]
             if cls.__module__.startswith("sklearn."):
                 state["_sklearn_version"] = sklearn.__version__  # the manifest's is compared once, for all
             made.__setstate__(state)
@@ -355,9 +355,9 @@ def _checked_names(cls: type, state: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _usual_settings(cls: type) -> dict[str, Any]:
+def _usual_settings(cls: Any) -> dict[str, Any]:
     """Defaults of the constructor, for settings that did not exist yet when a file was written."""
-    parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+    parameters = inspect.signature(cls.__init__).parameters.values()
     return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
 

@@ -14,11 +14,12 @@ from kernelwright.tables.identifiers import FEWEST, counter, is_id_name, is_unna
 from kernelwright.tables.notation import Notation, Reading, decimal_sign, notation_of, read_numbers, read_numbers_as
 from kernelwright.tables.table import Table, as_table, some_of
 
-__all__ = ["Column", "Finding", "describe_columns", "numbers", "prepare", "texts"]
+__all__ = ["Column", "Finding", "describe_columns", "numbers", "prepare", "remarks", "texts"]
 
 USED = ("number", "boolean", "date", "category")
 BOOLEANS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"
+REMARKS = 5  # columns whose remarks are given in full
 MOSTLY = 0.9  # share of numbers from which the other cells of a column count as missing
 
 
@@ -137,6 +138,17 @@ def describe_columns(
             column = _describe(table, name, name in keep, sign)
             found.append(column if said is None else replace(column, remark=""))
     return tuple(found)
+
+
+def remarks(columns: Sequence[Column]) -> tuple[str, ...]:
+    """What a user should know of columns and might want otherwise; of many, the first few in full."""
+    found = [column for column in columns if column.remark]
+    shown = [column.remark for column in found[:REMARKS]]
+    if rest := found[REMARKS:]:
+        shown.append(
+            f"{len(rest)} more column{'s' if len(rest) > 1 else ''} like these: {some_of([c.name for c in rest])}."
+        )
+    return tuple(shown)
 
 
 def texts(table: Table, name: str) -> Any:
@@ -294,8 +306,8 @@ def _number(name: str, reading: Reading, odd: Any, keep: bool, seen: tuple[int, 
     if words:
         steps.append(f"{some_of(map(repr, words), 3)} read as missing")
     treatment = "; ".join(steps) or "as it is"
-    rest = {"notation": reading.notation, "remark": reading.remark(name)}
-    return Column(name, "number", treatment, missing, seen[1], low=low, high=high, categories=words, **rest)
+    column = Column(name, "number", treatment, missing, seen[1], low=low, high=high, categories=words)
+    return replace(column, notation=reading.notation, remark=reading.remark(name))
 
 
 def _why_identifier(name: str, values: np.ndarray, unnamed: bool, distinct: int) -> str:

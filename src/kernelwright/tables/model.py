@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kernelwright.estimators import EmbeddingClassifier
 from kernelwright.evaluation import Evaluation
-from kernelwright.tables.columns import Column, Finding, describe_columns, numbers, prepare
+from kernelwright.tables.columns import Column, Finding, describe_columns, numbers, prepare, remarks
 from kernelwright.tables.drift import Drift, find_drift
 from kernelwright.tables.labels import labelled, same_number, spelling_notes
 from kernelwright.tables.leaks import find_leaks
@@ -286,7 +286,7 @@ def _notes(columns: tuple[Column, ...], labels: np.ndarray, classes: tuple[str, 
     if left:  # by themselves: what the user named has not been counted
         names = some_of([f"{c.name} ({c.treatment.removeprefix('left out: ')})" for c in left], 10)
         found.append(f"Left out: {names}. --keep COLUMN uses one all the same.")
-    found += [column.remark for column in columns if column.remark]
+    found += remarks(columns)
     for column in columns:
         found += [
             f"{column.name}: {words}." for words in spelling_notes(column.categories) if column.kind == "category"
