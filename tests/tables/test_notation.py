@@ -121,8 +121,17 @@ def test_units_that_differ_are_not_merged():
     few = column_of(["1 kg", "500 g"] * 10)
     assert few.kind == "category"
     assert "units differ: kg in 10 rows, g in 10 rows" in few.treatment
+    some = column_of([f"{50 + k} kg" for k in range(30)] * 4 + [f"{k} g" for k in range(700, 720)] * 4)
+    assert (some.kind, some.distinct) == ("text", 50)
+    assert column_of([f"{k} {unit}" for k in range(30) for unit in ("kg", "g")] * 4, keep=["x"]).kind == "category"
     shares = column_of([f"{k}%" for k in range(20)] + [f"0.{k}" for k in range(1, 20)])
     assert not shares.used
+
+
+def test_codes_of_a_number_and_a_letter_are_categories():
+    column = column_of([f"{k}{letter}" for k in range(1, 8) for letter in "ABC"] * 5)
+    assert (column.kind, column.treatment) == ("category", "a column for each of 21 categories")
+    assert column_of(["1st", "2nd", "3rd"] * 5).treatment == "a column for each of 3 categories"
 
 
 def test_numbers_without_the_unit_of_the_others_are_told():

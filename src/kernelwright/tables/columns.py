@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from kernelwright.tables.identifiers import FEWEST, counter, is_id_name, is_unnamed, is_whole
-from kernelwright.tables.notation import Notation, Reading, decimal_sign, notation_of, read_numbers, read_numbers_as
+from kernelwright.tables.notation import (
+    Notation,
+    Reading,
+    decimal_sign,
+    is_unit,
+    notation_of,
+    read_numbers,
+    read_numbers_as,
+)
 from kernelwright.tables.table import Table, as_table, some_of
 
 __all__ = ["Column", "Finding", "describe_columns", "numbers", "prepare", "remarks", "texts"]
@@ -272,7 +280,8 @@ def _describe(table: Table, name: str, keep: bool, decimal: str) -> Column:
     several = len(np.unique(reading.values[~np.isnan(reading.values)])) > FEWEST
     if not reading.odd.any() or (several and reading.odd.sum() <= (1 - MOSTLY) * len(given)):
         return _number(name, reading, given[reading.odd[given.index]], keep, seen, unnamed)
-    return _with_units(_category(name, given, len(words), keep, seen), reading, len(given))
+    column = _category(name, given, len(words), keep, seen)
+    return column if keep else _with_units(column, reading, len(given))
 
 
 def _is_date(table: Table, name: str, given: Any) -> bool:
@@ -317,12 +326,12 @@ def _why_identifier(name: str, values: np.ndarray, unnamed: bool, distinct: int)
 
 
 def _with_units(column: Column, reading: Reading, n_given: int) -> Column:
-    """The same column; where it consists of numbers in several units, these are named."""
-    units = [(unit or "none", count) for unit, count in reading.units]
-    if len(units) < 2 or sum(count for _, count in units) < MOSTLY * n_given:
-        return column
-    named = some_of([f"{unit} in {count} row{'s' if count > 1 else ''}" for unit, count in units], 5)
-    if column.used:
+    """The same column; one of numbers in several units is left out, or a category where it has few values."""
+    in_numbers = sum(count for _, count in reading.units)
+    if in_numbers < MOSTLY * n_given or sum(is_unit(unit) for unit, _ in reading.units) < 2:
+        return column  # codes such as 12A and 12B, or words
+    named = some_of([f"{unit or 'none'} in {count} row{'s' if count > 1 else ''}" for unit, count in reading.units], 5)
+    if column.used and column.distinct <= FEWEST:
         return replace(column, treatment=f"{column.treatment}; no numbers, since units differ: {named}")
     return replace(
         column,

@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Notation", "Reading", "decimal_sign", "is_number", "notation_of", "read_numbers", "read_numbers_as"]
+__all__ = [
+    "Notation",
+    "Reading",
+    "decimal_sign",
+    "is_number",
+    "is_unit",
+    "notation_of",
+    "read_numbers",
+    "read_numbers_as",
+]
 
 DECIMALS = {"point": ".", "comma": ","}
 OTHER = {".": ",", ",": "."}
@@ -25,6 +34,8 @@ CELL = re.compile(
     rf"(?P<number>[.,]?\d(?:[\d.,{BLANKS}]*\d)?(?:[eE][+\-]?\d+)?)\s*"
     rf"(?P<after>[%\u2030{CURRENCIES}]|\u00b0?{WORD}(?:\s{WORD})?(?:\^?[23])?|\u00b0)?\s*(?(open)\))"
 )
+UNITS = "kg g mg t lb lbs oz km m cm mm mi ft in yd l ml cl dl s sec ms min h hr hrs hour hours day days week weeks"
+UNITS += " month months year years yr yrs K k M B mn mio bn \u00b0 \u00b0C \u00b0F % \u2030 USD EUR GBP CHF"
 PERCENT = "%\u2030"  # 0.5 and 50% stand for the same, so that a cell without the sign may mean either
 
 
@@ -151,6 +162,11 @@ def is_number(word: str) -> bool:
         cell = _Cell.of(word.strip())
         return cell is not None and not cell.unit and not all(map(np.isnan, cell.values.values()))
     return True
+
+
+def is_unit(word: str) -> bool:
+    """Whether what stands next to a number is a common unit or a currency, and not the letter of a code; or nothing."""
+    return not word or word in UNITS.split() or any(sign in word for sign in CURRENCIES)
 
 
 def decimal_sign(word: str | None) -> str | None:
