@@ -118,6 +118,11 @@ def test_units_that_differ_are_not_merged():
     assert (column.kind, column.used) == ("text", False)
     assert column.treatment == "left out: numbers in different units (kg in 20 rows, g in 20 rows)"
     assert "Convert them to one unit" in column.remark
+    assert "Convert them to one unit" in column_of(mixed, decimal="point").remark
+    notes = TrainingTable.of(
+        as_table(pd.DataFrame({"x": mixed, "z": ["1", "2"] * 20, "y": ["a", "b"] * 20})), "y"
+    ).notes
+    assert sum("different units" in note for note in notes) == 1
     few = column_of(["1 kg", "500 g"] * 10)
     assert few.kind == "category"
     assert "units differ: kg in 10 rows, g in 10 rows" in few.treatment

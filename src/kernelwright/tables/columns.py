@@ -144,7 +144,8 @@ def describe_columns(
             found.append(Column(name, "dropped", "left out: you said so"))
         else:
             column = _describe(table, name, name in keep, sign)
-            found.append(column if said is None else replace(column, remark=""))
+            settled = said is not None and column.kind == "number"
+            found.append(replace(column, remark="") if settled else column)
     return tuple(found)
 
 

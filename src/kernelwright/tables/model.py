@@ -282,8 +282,10 @@ def _refuse_bad_classes(table: Table, target: str, labels: np.ndarray, classes: 
 def _notes(columns: tuple[Column, ...], labels: np.ndarray, classes: tuple[str, ...]) -> tuple[str, ...]:
     """What a careful reader of the table would remark on."""
     found = []
-    left = [column for column in columns if column.kind in ("identifier", "text") and column.distinct]
-    if left:  # by themselves: what the user named has not been counted
+    left = [
+        column for column in columns if column.kind in ("identifier", "text") and column.distinct and not column.remark
+    ]
+    if left:  # by themselves: what the user named has not been counted, and a remark says more
         names = some_of([f"{c.name} ({c.treatment.removeprefix('left out: ')})" for c in left], 10)
         found.append(f"Left out: {names}. --keep COLUMN uses one all the same.")
     found += remarks(columns)
