@@ -126,6 +126,113 @@ def test_no_point_near_the_optimum_is_better():
                 assert value_of(LOO, near) > best - 1e-9
 
 
+# Adam by hand ------------------------------------------------------------------------------------------------
+
+
+def unconstrained(hyper: Hyperparameters) -> np.ndarray:
+    return np.concatenate([p.detach().numpy().ravel() for p in hyper.parameters()])
+
+
+def at_unconstrained(theta: np.ndarray) -> Hyperparameters:
+    hyper = start()
+    torch.nn.utils.vector_to_parameters(torch.from_numpy(theta), hyper.parameters())
+    return hyper
+
+
+def differences(theta: np.ndarray, size: float = 1e-5) -> np.ndarray:
+    """The gradient of the objective by central differences."""
+    steps = size * np.eye(len(theta))
+    return np.array(
+        [(value_of(LOO, at_unconstrained(theta + s)) - value_of(LOO, at_unconstrained(theta - s))) for s in steps]
+    ) / (2 * size)
+
+
+def adam_points(theta: np.ndarray, n_steps: int, gradient, rate: float = 0.1) -> list[np.ndarray]:
+    """The start and each of the next points of Adam, by Algorithm 1 of Kingma and Ba (2015)."""
+    points, m, v = [theta], np.zeros_like(theta), np.zeros_like(theta)
+    for t in range(1, n_steps + 1):
+        g = gradient(points[-1])
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        points.append(points[-1] - rate * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8))
+    return points
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 5])
+def test_adam_sees_and_keeps_the_point_after_its_last_step(max_iter):
+    hyper = start()
+    result = train(LOO, hyper, DATA, optimizer=Adam(max_iter=max_iter))
+    points = adam_points(unconstrained(start()), max_iter, differences)
+    values = [value_of(LOO, at_unconstrained(point)) for point in points]
+    assert values[-1] == min(values)  # the last step gains, so that to lose it would show
+    np.testing.assert_allclose([step.objective for step in result.history], values, rtol=1e-6)
+    np.testing.assert_allclose(unconstrained(hyper), points[-1], rtol=1e-5)
+    assert result.value == pytest.approx(values[-1], rel=1e-6)
+
+
+def test_adam_on_batches_keeps_the_point_after_its_last_step():
+    hyper, rows = start(), []
+
+    def on_batch(theta):
+        evaluation = LOO(at_unconstrained(theta), DATA.subset(rows[0]))
+        return np.concatenate([evaluation.gradients[name].numpy().ravel() for name, _ in hyper.named_parameters()])
+
+    train(LOO, hyper, DATA, optimizer=Adam(max_iter=1, batch_size=10, generator=torch.Generator().manual_seed(0)))
+    rows.append(torch.randperm(N, generator=torch.Generator().manual_seed(0))[:10])
+    np.testing.assert_allclose(unconstrained(hyper), adam_points(unconstrained(start()), 1, on_batch)[-1], rtol=1e-12)
+
+
+def test_a_last_step_that_loses_is_not_kept():
+    hyper = start()
+    result = train(LOO, hyper, DATA, optimizer=Adam(max_iter=1, learning_rate=20.0))
+    first, last = (step.objective for step in result.history)
+    assert first < last
+    assert result.value == first == value_of(LOO, hyper)
+
+
+def test_adam_that_ran_out_of_patience_has_seen_its_last_step():
+    result = train(LOO, start(), DATA, optimizer=Adam(max_iter=500, learning_rate=3.0, patience=3))
+    values = [step.objective for step in result.history]
+    assert "for 3 steps" in result.message
+    assert result.n_iter == int(np.argmin(values[:-1])) + 1 + 3 + 1
+    assert result.value == min(values)
+
+
+def test_a_last_step_that_cannot_be_evaluated_is_not_kept():
+    def fail(_, calls):
+        if calls == 4:
+            raise NumericalError("too far")
+
+    hyper = start()
+    result = train(Watched(LOO, fail), hyper, DATA, optimizer=Adam(max_iter=3))
+    assert result.n_iter == 3
+    assert "last step" in result.message
+    assert "too far" in result.message
+    assert result.value == min(step.objective for step in result.history) == value_of(LOO, hyper)
+
+
+def test_a_batch_that_cannot_be_evaluated_leaves_the_newest_point_that_could():
+    def fail(_, calls):
+        if calls == 4:
+            raise NumericalError("too far")
+
+    hyper = start()
+    generator = torch.Generator().manual_seed(0)
+    result = train(Watched(LOO, fail), hyper, DATA, optimizer=Adam(max_iter=9, batch_size=20, generator=generator))
+    assert result.n_iter == 3
+    for name, value in plain_values(hyper).items():
+        np.testing.assert_array_equal(value, result.history[-1].hyperparameters[name])
+
+
+@pytest.mark.parametrize("how", [StopIteration(), KeyboardInterrupt()], ids=["callback", "Ctrl-C"])
+@pytest.mark.filterwarnings("ignore:Interrupted")
+def test_adam_may_be_stopped_after_its_last_step(how):
+    hyper = start()
+    result = train(LOO, hyper, DATA, optimizer=Adam(max_iter=3), callback=raise_at(4, how))
+    assert result.stopped
+    assert result.n_iter == 4
+    assert result.value == result.history[-1].objective == value_of(LOO, hyper)
+
+
 # What is told ------------------------------------------------------------------------------------------------
 
 
@@ -157,8 +264,10 @@ def test_the_number_of_iterations_is_that_of_the_history(optimizer):
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 7])
-def test_adam_takes_the_steps_it_was_given(max_iter):
-    assert train(LOO, start(), DATA, optimizer=Adam(max_iter=max_iter)).n_iter == max_iter
+def test_adam_takes_the_steps_it_was_given_after_the_start(max_iter):
+    watched = Watched(LOO)
+    assert train(watched, start(), DATA, optimizer=Adam(max_iter=max_iter)).n_iter == max_iter + 1
+    assert len(watched.seen) == max_iter + 1
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 5])

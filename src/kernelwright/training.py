@@ -90,7 +90,9 @@ class Adam:
     """Adam on the whole objective or on mini-batches (Algorithm 1 of [Hsu2018]_).
 
     ``batches`` is "random" (drawn anew each step) or "sequential" (all rows in turn, shuffled once an epoch).
-    Training stops early when the best value has not fallen by ``tol`` for ``patience`` steps.
+    Training stops early when the best value has not fallen by ``tol`` for ``patience`` steps. On the whole objective
+    the history ends with the point after the last step, as that of :class:`LBFGS` does. Of mini-batches it has the
+    point before each step: their values cannot be compared, so the point after the last step is kept unseen.
     """
 
     max_iter: int = 1000
@@ -110,7 +112,7 @@ class Adam:
         parameters = journal.parameters()
         limits = {name: bounds_from_here(journal.hyper, name) for name in parameters}
         optimiser = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
-        best, since = np.inf, 0
+        best, since, message = np.inf, 0, "All steps were taken."
         for _, rows in zip(range(self.max_iter), self._rows(len(journal.data)), strict=False):
             try:
                 evaluation = journal.evaluate(rows)
@@ -129,12 +131,27 @@ class Adam:
             since = 0 if evaluation.value < best - self.tol else since + 1
             best = min(best, evaluation.value)
             if self.patience is not None and since >= self.patience:
-                return f"The objective has not fallen by {self.tol:g} for {self.patience} steps."
-        return "All steps were taken."
+                message = f"The objective has not fallen by {self.tol:g} for {self.patience} steps."
+                break
+        return self._end(journal, message)
+
+    def _end(self, journal: _Journal, message: str) -> str:
+        """Look at the point that the last step led to, which no step has seen; say how it ended."""
+        if self._size(len(journal.data)) < len(journal.data):
+            journal.best_state = {}  # no batch could say whether it is better: it is taken as it is
+            return message
+        try:
+            journal.record(journal.evaluate())
+        except NumericalError as error:
+            return f"The last step led where the matrix cannot be factorised. {error}"
+        return message
+
+    def _size(self, n: int) -> int:
+        return n if self.batch_size is None else min(self.batch_size, n)
 
     def _rows(self, n: int) -> Iterator[Tensor | None]:
         """Row numbers of each step's batch; None for all rows."""
-        size = n if self.batch_size is None else min(self.batch_size, n)
+        size = self._size(n)
         while True:
             if size == n:
                 yield None
@@ -171,7 +188,7 @@ class _Journal:
 
     def record(self, evaluation: Evaluation, whole: bool = True) -> None:
         if not whole:  # values of different batches cannot be compared: the newest state counts as best
-            self.best_value, self.best_state = evaluation.value, {}
+            self.best_value, self.best_state = evaluation.value, _state(self.hyper)
         step = Step(evaluation.value, evaluation.loss, evaluation.complexity, plain_values(self.hyper), self.stage)
         self.history.append(step)
         if self.callback is not None:
