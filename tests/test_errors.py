@@ -16,6 +16,7 @@ from kernelwright import errors
         ("NumericalRepairWarning", UserWarning),
         ("PrecisionWarning", UserWarning),
         ("CollapseWarning", UserWarning),
+        ("DistanceMatrixWarning", UserWarning),
     ],
 )
 def test_each_has_a_public_name_and_a_well_known_parent(name, parent):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kernelwright.baselines import AlignmentKernel
     from kernelwright.errors import (
         CollapseWarning,
+        DistanceMatrixWarning,
         MemoryBudgetError,
         ModelFileError,
         NumericalError,
@@ -37,6 +38,7 @@ __all__ = [
     "AlignmentKernel",
     "CollapseWarning",
     "ConditionalMeanEmbedding",
+    "DistanceMatrixWarning",
     "EmbeddingClassifier",
     "EmbeddingNetworkClassifier",
     "HyperKernelRidge",

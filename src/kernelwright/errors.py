@@ -25,6 +25,10 @@ class CollapseWarning(UserWarning):
     """Learning ended at the constant predictor: the complexity term outweighed the data."""
 
 
+class DistanceMatrixWarning(UserWarning):
+    """A matrix of similarities looks like one of distances; the message says what to do if it is."""
+
+
 class ModelFileError(ValueError):
     """A file cannot be loaded as a model; the message says what is wrong with it and what to do."""
 

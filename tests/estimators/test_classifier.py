@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import sklearn
 import torch
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine, make_classification, make_moons
 from sklearn.isotonic import IsotonicRegression
@@ -602,6 +603,19 @@ def test_a_matrix_that_would_not_fit_is_refused_before_it_is_allocated(monkeypat
     monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 2.0**20)
     with pytest.raises(MemoryBudgetError, match=r"GiB are free\. Use solver='nystroem'"):
         EmbeddingClassifier().fit(np.random.default_rng(0).normal(size=(500, 2)), np.arange(500) % 2)
+
+
+@pytest.mark.parametrize("learn", ["auto", None])
+def test_distances_as_a_precomputed_kernel_are_refused_with_advice(moons, learn):
+    X, y = moons
+    with pytest.raises(ValueError, match="If the values are distances, turn them into similarities"):
+        EmbeddingClassifier("precomputed", learn=learn, ridge=10.0).fit(cdist(X, X), y)
+
+
+def test_an_indefinite_precomputed_kernel_names_the_machine_that_takes_it(moons):
+    X, y = moons
+    with pytest.raises(NumericalError, match="the kernel is indefinite: use KreinSVC"):
+        EmbeddingClassifier("precomputed").fit(-cdist(X, X), y)
 
 
 def test_asymmetric_and_rectangular_precomputed_kernels_are_refused():

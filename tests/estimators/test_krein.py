@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from kernelwright import arrays
-from kernelwright.errors import MemoryBudgetError, NumericalError
+from kernelwright.errors import DistanceMatrixWarning, MemoryBudgetError, NumericalError
 from kernelwright.estimators.krein import KreinSVC
 from kernelwright.indefinite import CORRECTIONS, correct
 from kernelwright.kernels import Gaussian, Linear, Spectrum
@@ -116,6 +117,42 @@ def test_a_constant_added_to_the_kernel_is_invisible(moons):
     plain = KreinSVC(Gaussian(0.5), tol=1e-10).fit(X, y)
     shifted = KreinSVC(Gaussian(0.5) + 3.0, tol=1e-10).fit(X, y)
     np.testing.assert_allclose(shifted.decision_function(X), plain.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["precomputed", cdist], ids=["precomputed", "function"])
+def test_distances_in_place_of_similarities_bring_a_warning_that_helps(wine, kernel):
+    X, y = wine
+    D = cdist(X, X) if kernel == "precomputed" else X
+    with pytest.warns(DistanceMatrixWarning, match="use their negatives"):
+        wrong = KreinSVC(kernel).fit(D, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        negated = KreinSVC("precomputed").fit(-cdist(X, X), y)
+        bent = KreinSVC("precomputed").fit(np.exp(-cdist(X, X) / cdist(X, X).mean()), y)
+    assert wrong.score(D, y) < 0.7
+    assert negated.score(-cdist(X, X), y) > 0.95
+    assert bent.score(np.exp(-cdist(X, X) / cdist(X, X).mean()), y) > 0.95
+
+
+def test_links_of_a_network_are_not_refused(moons):
+    """With zeros on the diagonal they cannot be told from distances, and are a similarity all the same."""
+    X, y = moons
+    links = (cdist(X, X) < 1.0).astype(float)
+    np.fill_diagonal(links, 0.0)
+    with pytest.warns(DistanceMatrixWarning, match="on the diagonal"):
+        KreinSVC("precomputed").fit(links, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.fill_diagonal(links, 1.0)
+        assert KreinSVC("precomputed").fit(links, y).score(links, y) > 0.8
+
+
+def test_a_missing_similarity_is_named(moons):
+    X, y = moons
+    S = bump(X, X)
+    S[3, 5] = S[5, 3] = np.nan
+    with pytest.raises(ValueError, match=r"row 3 and column 5 is NaN .* leave out the objects"):
+        KreinSVC("precomputed").fit(S, y)
 
 
 @pytest.mark.parametrize("how", CORRECTIONS)

@@ -622,3 +622,15 @@ def test_kronecker_delta():
     np.testing.assert_array_equal(KroneckerDelta()(X, Z), [[0, 1, 0], [1, 0, 0]])
     np.testing.assert_array_equal(KroneckerDelta().diag(X), [1, 1])
     assert float(KroneckerDelta().sup_diag()) == 1
+
+
+def test_a_matrix_that_is_no_kernel_is_refused_with_advice(sine):
+    X, y = sine[0], sine[1]
+    D = np.abs(X - X.T)
+    with pytest.raises(ValueError, match="If the values are distances"):
+        ConditionalMeanEmbedding("precomputed", ridge=100.0, learn=None).fit(D, y)
+    with pytest.raises(NumericalError, match="KreinSVC"):
+        ConditionalMeanEmbedding("precomputed").fit(-D, y)
+    D[1, 0] = D[0, 1] = np.nan
+    with pytest.raises(ValueError, match="row 0 and column 1 is NaN"):
+        ConditionalMeanEmbedding("precomputed").fit(D, y)

@@ -6,8 +6,13 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.spatial.distance import cdist
 
 from kernelwright.kernels import ConvexSum, Precomputed
+from kernelwright.kernels.precomputed import looks_like_distances
 from kernelwright.objectives import value_and_gradient
 from tests import reference as naive
 from tests.cases import precomputed
@@ -57,6 +62,47 @@ def test_a_matrix_that_is_not_square_is_refused():
 def test_a_matrix_that_is_not_symmetric_is_refused_with_the_gap():
     with pytest.raises(ValueError, match=r"must be symmetric. Entries differ from their mirror by 0\.5"):
         Precomputed().encode_training([[1.0, 0.5], [0.0, 1.0]])
+
+
+@pytest.mark.parametrize(("value", "said"), [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "-inf")])
+def test_a_value_that_is_not_finite_is_named_with_its_place(value, said):
+    _, _, K = precomputed(4)
+    K[1, 2] = K[2, 1] = value
+    with pytest.raises(ValueError, match=f"row 1 and column 2 is {said} .*: 2"):
+        Precomputed().encode_training(K)
+    with pytest.raises(ValueError, match=f"row 0 and column 2 is {said} .*: 1"):
+        Precomputed().encode(K[1:2])
+
+
+def noisy_zeros(D):
+    """Zeros as they come out of |x|^2 - 2 x z + |z|^2."""
+    return D + 1e-9 * np.eye(len(D))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X: cdist(X, X),
+        lambda X: cdist(X, X, "sqeuclidean"),
+        lambda X: noisy_zeros(cdist(X, X)),
+        lambda X: 1.0 - np.exp(-cdist(X, X)),
+        lambda X: 3.0 + cdist(X, X, "hamming"),
+        lambda X: np.kron(cdist(X, X), np.ones((2, 2))),
+        lambda X: 1e-12 * cdist(X, X),
+        lambda X: -np.exp(-cdist(X, X)),
+    ],
+    ids=["distances", "squared", "rounded", "one less", "shifted", "duplicates", "small", "negated kernel"],
+)
+def test_distances_are_no_kernel(make, rng):
+    with pytest.raises(ValueError, match=r"If the values are distances, .* np\.exp\(-D / D_train\.mean\(\)\)"):
+        Precomputed().encode_training(make(rng.normal(size=(9, 2))))
+
+
+@given(arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 3)), elements=st.integers(-3, 3)))
+def test_no_positive_semidefinite_matrix_looks_like_distances(F):
+    """Also where rows are equal or zero, and with the rounding of a product."""
+    for K in (F @ F.T, (F / 3.0) @ (F / 3.0).T, np.exp(-cdist(F, F)), np.ones((len(F), len(F)))):
+        assert not looks_like_distances(torch.from_numpy(K))
 
 
 def test_vjp_has_nothing_to_learn():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from itertools import combinations
 from numbers import Real
@@ -20,16 +21,23 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
 from kernelwright.arrays import check_class_weight, check_labels, class_labels, merge_duplicates
-from kernelwright.errors import NumericalError
+from kernelwright.errors import DistanceMatrixWarning, NumericalError
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.indefinite import CORRECTIONS, Signature, correct
 from kernelwright.kernels import Gaussian, Kernel, Precomputed
+from kernelwright.kernels.precomputed import looks_like_distances
 from kernelwright.linalg import threads_for
 
 __all__ = ["KreinSVC"]
 
 MOST_STEPS = 10_000_000  # of the solver, which on some matrices would go on for ever; it warns when it stops here
 COST_FACTORS = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+LIKE_DISTANCES = (
+    "Each row of this kernel matrix is smallest at its own object, as a row of distances is, but large values must "
+    "mean alike. If these are distances, use their negatives or np.exp(-D / D_train.mean()), at fit and at prediction "
+    "alike. If they are similarities, put those of each object with itself on the diagonal."
+)
 
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -74,8 +82,9 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
     ----------
     kernel : Kernel, callable, "precomputed" or None, default=None
         A kernel of this library; a symmetric function ``(X, Z) -> matrix`` of arrays of numbers; "precomputed", where
-        ``X`` is the kernel matrix (at prediction: new rows against training rows). ``None`` is a Gaussian at the
-        median distance of the inputs as they are.
+        ``X`` is the kernel matrix (at prediction: new rows against training rows). Large values mean alike: what looks
+        like distances brings a :class:`~kernelwright.DistanceMatrixWarning`. ``None`` is a Gaussian at the median
+        distance of the inputs as they are.
     C : float or "auto", default=1.0
         Weight of the slack, as in SVC. "auto" is the best of a few in cross-validation, relative to the spread of the
         corrected kernel.
@@ -178,7 +187,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
             X, labels, weights = distinct.X, distinct.y, distinct.weights
             rows = rows[np.unique(distinct.place, return_index=True)[1]]
         refuse_if_too_large(len(rows))
-        points = kernel.encode_training(X)
+        points = kernel.encode_similarities(X) if isinstance(kernel, Precomputed) else kernel.encode_training(X)
         if not kernel.takes_vectors:  # places of precomputed values are those in the whole matrix
             points = points[torch.from_numpy(rows)]
         with torch.no_grad(), threads_for(len(points)):
@@ -200,7 +209,8 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         """Checked X; labels and weights of the rows that count, and which rows those are (weight not zero)."""
         self.scaler_ = None
         if kernel.takes_vectors or isinstance(kernel, Precomputed):
-            X, y = validate_data(self, X, y, dtype=np.float64)
+            given = isinstance(kernel, Precomputed)  # which has words of its own for values that are missing
+            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=not given)
         else:
             X, y = np.asarray(X, dtype=object), column_or_1d(y)
             check_consistent_length(X, y)
@@ -215,7 +225,10 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
 
     def _solve(self, kernel: Kernel, points: Tensor, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Keep what prediction needs, and return the support vectors."""
-        corrected = correct(kernel.matrix(points), self.correction)
+        K = kernel.matrix(points)
+        if looks_like_distances(K):
+            warnings.warn(LIKE_DISTANCES, DistanceMatrixWarning, stacklevel=3)
+        corrected = correct(K, self.correction)
         try:
             self.C_ = _best_cost(corrected.matrix, labels, weights) if self.C == "auto" else float(self.C)
             machine = SVC(C=self.C_, kernel="precomputed", tol=self.tol, random_state=0, max_iter=MOST_STEPS)

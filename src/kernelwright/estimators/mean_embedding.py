@@ -197,7 +197,10 @@ class ConditionalMeanEmbedding(KernelEstimator):
     def _check_training_data(self, kernel: Kernel, X: Any, Y: Any) -> tuple[Any, np.ndarray]:
         Y = _labels_of_category(Y)
         if kernel.takes_vectors or isinstance(kernel, Precomputed):
-            X, Y = validate_data(self, X, Y, dtype=np.float64, multi_output=True, ensure_min_samples=2)
+            given = isinstance(kernel, Precomputed)  # which has words of its own for values that are missing
+            X, Y = validate_data(
+                self, X, Y, dtype=np.float64, multi_output=True, ensure_min_samples=2, ensure_all_finite=not given
+            )
         else:
             X = np.asarray(X, dtype=object)
             Y = check_array(Y, dtype=None, ensure_2d=False, ensure_min_samples=2, input_name="Y", estimator=self)

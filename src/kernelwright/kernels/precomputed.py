@@ -10,7 +10,45 @@ from torch import Tensor
 from kernelwright.arrays import as_matrix
 from kernelwright.kernels.base import Kernel
 
-__all__ = ["Precomputed"]
+__all__ = ["Precomputed", "looks_like_distances"]
+
+ROUNDING = 1e-6  # relative: differences of a precomputed matrix that say nothing
+
+
+def looks_like_distances(K: Tensor) -> bool:
+    """Whether every object is least similar to itself: the smallest value of each row is its diagonal entry.
+
+    No positive semidefinite matrix is like that unless all its values are equal: its ``K_ij`` is at most the mean of
+    ``K_ii`` and ``K_jj``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kernelwright.kernels.precomputed import looks_like_distances
+    >>> looks_like_distances(torch.tensor([[0.0, 2.0], [2.0, 0.0]])), looks_like_distances(torch.ones(2, 2))
+    (True, False)
+    """
+    if not K.numel():
+        return False
+    smallest, largest = (float(bound) for bound in K.aminmax())
+    spread = largest - smallest
+    if spread <= ROUNDING * max(abs(smallest), abs(largest)):
+        return False  # constant
+    return bool((K.diagonal() <= K.amin(1) + ROUNDING * spread).all())
+
+
+def finite_values(K: Tensor) -> Tensor:
+    """The matrix itself; an error that says where it has values that are not finite, if it has any."""
+    missing = (~torch.isfinite(K)).nonzero()
+    if len(missing):
+        row, column = missing[0].tolist()
+        value = {"nan": "NaN"}.get(text := str(float(K[row, column])), text)
+        raise ValueError(
+            f"A precomputed kernel must have a finite value for each pair, but the one of row {row} and column "
+            f"{column} is {value} (values that are NaN or infinity: {len(missing)}). Compute it, or leave out "
+            "the objects that lack values."
+        )
+    return K
 
 
 class Precomputed(Kernel):
@@ -35,21 +73,32 @@ class Precomputed(Kernel):
 
     def encode_training(self, K: Any) -> Tensor:
         """Points of the training objects from their square Gram matrix."""
-        K = as_matrix(K)
-        if K.shape[0] != K.shape[1]:
+        points = self.encode_similarities(K)
+        if looks_like_distances(points[:, 1:]):
+            raise ValueError(
+                "This precomputed matrix is not that of a kernel: each row is smallest at its own object. If the "
+                "values are distances, turn them into similarities, such as np.exp(-D / D_train.mean()), at fit and "
+                "at prediction alike. If they are similarities, put those of each object with itself on the diagonal."
+            )
+        return points
+
+    def encode_similarities(self, S: Any) -> Tensor:
+        """Points of the training objects from any square symmetric matrix, for machines that need no definite one."""
+        S = finite_values(as_matrix(S))
+        if S.shape[0] != S.shape[1]:
             raise ValueError(
                 f"A precomputed kernel must be square at fit: rows and columns are the training objects. "
-                f"Got shape {tuple(K.shape)} instead."
+                f"Got shape {tuple(S.shape)} instead."
             )
-        gap = float((K - K.T).abs().max())
-        if gap > 1e-8 * max(1.0, float(K.abs().max())):
+        gap = float((S - S.T).abs().max())
+        if gap > 1e-8 * max(1.0, float(S.abs().max())):
             raise ValueError(f"A precomputed kernel must be symmetric. Entries differ from their mirror by {gap:.3g}.")
-        return torch.column_stack([torch.arange(len(K), dtype=K.dtype), K])
+        return torch.column_stack([torch.arange(len(S), dtype=S.dtype), S])
 
     def encode(self, X: Any) -> Tensor:
         if torch.is_tensor(X):
             return X
-        K = as_matrix(X)
+        K = finite_values(as_matrix(X))
         return torch.column_stack([torch.full((len(K),), -1.0, dtype=K.dtype), K])
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
