@@ -9,16 +9,22 @@ TEST_WORKERS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest campaign package audit lint type bench bench-quick bench-more docs reproduce clean
+.PHONY: help demo test test-fast test-without-data test-oldest campaign package audit lint type bench bench-quick bench-more docs reproduce clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.ready ## Fit a classifier on a small data set and show what comes out
 	@$(BIN)/kernelwright demo
 
 test: .venv/.ready ## Run the tests and the examples in the docstrings
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_WORKERS)
+
+test-fast: .venv/.ready ## Run the tests that take less than two seconds or so: all of them in less than three minutes
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_WORKERS) -m "not slow"
+
+test-without-data: .venv/.ready ## Run the tests that need data sets where there are none: they are skipped, and none fails
+	env -u KERNELWRIGHT_DATA $(ONE_THREAD) $(BIN)/python -m pytest -m data tests
 
 test-oldest: .venv-oldest/.ready ## Run the tests with the oldest versions that are allowed
 	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n $(TEST_WORKERS) -m "not slow" tests \

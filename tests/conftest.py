@@ -1,11 +1,16 @@
-"""Settings of all tests: small and repeatable random examples, and arrays that many tests share."""
+"""Settings of all tests: small and repeatable random examples, no network, data sets only where they are asked for."""
 
+import ipaddress
 import os
+import socket
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from kernelwright.datasets import DataSetNotFoundError
 
 settings.register_profile(
     "kernelwright",
@@ -17,6 +22,70 @@ settings.register_profile(
 )
 settings.load_profile("kernelwright")
 
+DATA, HIDDEN_DATA = "KERNELWRIGHT_DATA", "KERNELWRIGHT_HIDDEN_DATA"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Cut the tests off from the network, and from data sets that another machine may not have.
+
+    An audit hook sees all of Python's own connections, and is there in forked processes too. Other processes get it by
+    the environment: the data sets are the only part of the library that would ask the network.
+    """
+    sys.addaudithook(refuse_network)
+    os.environ["KERNELWRIGHT_OFFLINE"] = "1"
+    os.environ["KERNELWRIGHT_CACHE"] = os.path.join(os.sep, "nonexistent", "kernelwright-cache")
+    if DATA in os.environ:  # workers of pytest-xdist find it hidden already
+        os.environ[HIDDEN_DATA] = os.environ.pop(DATA)
+
+
+class NetworkRefusedError(RuntimeError):
+    """A test has asked the network. (Were it an OSError, libraries would try again.)"""
+
+
+def refuse_network(event: str, arguments: tuple) -> None:
+    if event in ("socket.connect", "socket.sendto"):
+        connection, address = arguments
+        # A datagram socket that is connected sends nothing: it is how one learns one's own address.
+        harmless = event == "socket.connect" and connection.type == socket.SOCK_DGRAM
+        host = address[0] if isinstance(address, tuple) and not harmless else None  # a path is no network either
+    elif event in ("socket.getaddrinfo", "socket.gethostbyname"):
+        host = arguments[0]
+    else:
+        return
+    if not is_here(host):
+        raise NetworkRefusedError(
+            f"A test asked the network for {host!r}. No test may: it would fail where there is none. A test that needs "
+            "data sets takes the fixture data_folder."
+        )
+
+
+def is_here(host: str | bytes | None) -> bool:
+    name = host.decode() if isinstance(host, bytes) else host
+    if not name or name in ("localhost", socket.gethostname()):
+        return True
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "data_folder" in getattr(item, "fixturenames", ()):
+            item.add_marker("data")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item):
+    try:
+        return (yield)
+    except DataSetNotFoundError as missing:
+        if item.get_closest_marker("data") is None:
+            raise
+        pytest.skip(str(missing))
+
 
 @pytest.fixture
 def rng() -> np.random.Generator:
@@ -24,9 +93,10 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture
-def data_folder() -> Path:
-    """The folder of data sets; a test that needs it is skipped, with the reason, where there is none."""
-    folder = os.environ.get("KERNELWRIGHT_DATA")
+def data_folder(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of data sets; a test that needs it is skipped, with the reason, where it or a set is not there."""
+    folder = os.environ.get(HIDDEN_DATA)
     if not folder or not Path(folder).is_dir():
-        pytest.skip(f"needs the data sets: KERNELWRIGHT_DATA is {folder!r}, which is no folder")
+        pytest.skip(f"needs the data sets: {DATA} is {folder!r}, which is no folder")
+    monkeypatch.setenv(DATA, folder)
     return Path(folder)

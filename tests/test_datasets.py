@@ -8,6 +8,7 @@ from kernelwright import datasets
 def folders(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELWRIGHT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("KERNELWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("KERNELWRIGHT_OFFLINE")
     (tmp_path / "data").mkdir()
     return tmp_path
 
@@ -62,6 +63,23 @@ def test_a_missing_set_says_where_it_was_looked_for(folders, monkeypatch):
     monkeypatch.delenv("KERNELWRIGHT_DATA")
     with pytest.raises(datasets.DataSetNotFoundError, match="KERNELWRIGHT_DATA is not set"):
         datasets.load("guide1")
+
+
+@pytest.mark.parametrize("how", ["1", "yes"])
+def test_offline_nothing_is_asked_of_the_network(folders, monkeypatch, how):
+    monkeypatch.setenv("KERNELWRIGHT_OFFLINE", how)
+    monkeypatch.setattr(datasets.sklearn_datasets, "fetch_openml", lambda **options: pytest.fail("asked"))
+    with pytest.raises(datasets.DataSetNotFoundError, match="KERNELWRIGHT_OFFLINE is set"):
+        datasets.load("heart")
+    assert len(datasets.load("wine")[0]) == 178  # what is here is still here
+
+
+@pytest.mark.parametrize("how", ["", "0"])
+def test_offline_may_be_said_not_to_be(folders, monkeypatch, how):
+    monkeypatch.setenv("KERNELWRIGHT_OFFLINE", how)
+    monkeypatch.setattr(datasets.sklearn_datasets, "fetch_openml", lambda **options: 1 / 0)
+    with pytest.raises(datasets.DataSetNotFoundError, match="did not give it: division by zero"):
+        datasets.load("heart")
 
 
 def test_nothing_half_written_stays(folders, monkeypatch):

@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import sys, warnings
 import torch, sklearn.calibration, sklearn.datasets, sklearn.model_selection, sklearn.svm
@@ -17,6 +19,7 @@ print(sorted(heavy & (set(sys.modules) - loaded)))
 """
 
 
+@pytest.mark.slow
 def test_importing_the_package_loads_nothing_heavy_and_changes_no_global_state():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -37,11 +40,13 @@ LIBRARIES = (
 )
 
 
+@pytest.mark.slow
 def test_its_names_add_less_than_two_seconds_to_torch_and_scikit_learn():
     names = "import kernelwright\nfor name in kernelwright.__all__: getattr(kernelwright, name)"
     assert seconds(f"{LIBRARIES}\nstarted = time.process_time()\n{names}") < 2.0
 
 
+@pytest.mark.slow
 def test_names_are_loaded_when_they_are_used():
     code = """
 import sys, kernelwright

@@ -975,6 +975,7 @@ print(os.path.exists("ran"))
 """
 
 
+@pytest.mark.slow
 def test_an_object_that_runs_code_when_it_is_unpickled_cannot_be_smuggled_in(tmp_path):
     done = subprocess.run([sys.executable, "-c", SMUGGLE], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.split() == ["TypeError"] * 2 + ["ModelFileError"] * 6 + ["False"]

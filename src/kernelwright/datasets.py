@@ -66,7 +66,8 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 
     Looked for in the folder named by the environment variable ``KERNELWRIGHT_DATA`` (a file ``NAME.npz`` with arrays
     X and y), in scikit-learn, in the cache (``KERNELWRIGHT_CACHE``, or ``kernelwright`` in the user's cache folder),
-    then on OpenML, whose checksum scikit-learn compares. "mnist" has its 10,000 test images last.
+    then on OpenML, whose checksum scikit-learn compares; with ``KERNELWRIGHT_OFFLINE=1`` the network is never asked.
+    "mnist" has its 10,000 test images last.
 
     Parameters
     ----------
@@ -99,6 +100,11 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
         return _read(cached)
     if source is None or source.openml_id is None:
         raise DataSetNotFoundError(f"No data set {name!r} in {' or '.join(looked)}. Known names: {', '.join(names())}.")
+    if os.environ.get("KERNELWRIGHT_OFFLINE", "0") not in ("", "0"):
+        raise DataSetNotFoundError(
+            f"No data set {name!r} in {' or '.join(looked)}, and KERNELWRIGHT_OFFLINE is set, so that OpenML (number "
+            f"{source.openml_id}) is not asked for it."
+        )
     try:
         X, y = _ask_openml(source)
     except Exception as error:

@@ -8,6 +8,7 @@ from campaign.numerical import Broken, attempt, documented, expect_probabilities
 from campaign.problems import problem
 
 
+@pytest.mark.slow
 def test_every_problem_ends_in_a_finite_model_or_a_documented_error():
     total, *groups = numerical.figures(quick=True)
     assert total["failures"] == 0, groups

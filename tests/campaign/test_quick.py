@@ -22,6 +22,7 @@ def test_every_part_has_figures(part):
     assert callable(importlib.import_module(f"campaign.{part}").figures)
 
 
+@pytest.mark.slow
 def test_interruptions():
     """In a process of its own: the test runner has threads, which a fork does not take along."""
     code = "from campaign.interruptions import figures\nprint(sum(row['failures'] for row in figures(quick=True)))"
@@ -41,12 +42,14 @@ def test_many_writers(tmp_path):
     assert resources._many_writers(tmp_path, 3)["failures"] == 0
 
 
+@pytest.mark.slow
 def test_threads_and_what_is_global():
     models = concurrency._models(quick=True)
     rows = [concurrency._threads(models, 1), concurrency._fits_in_threads(2), concurrency._global_state()]
     assert failures(rows) == {}
 
 
+@pytest.mark.slow
 def test_many_rows_at_flat_memory():
     assert load._stream(6)["failures"] == 0
 

@@ -235,12 +235,14 @@ def python(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
 
 
+@pytest.mark.slow
 def test_the_module_runs_and_refuses():
     done = python("predict", "none.kw", "none.csv")
     assert done.returncode == 2
     assert done.stderr == "kernelwright: There is no file none.kw.\n"
 
 
+@pytest.mark.slow
 def test_standard_input_and_a_reader_that_stops_early(files):
     code = f"{sys.executable} -m kernelwright predict {files.model} - < {files.test} | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=120)
@@ -248,6 +250,7 @@ def test_standard_input_and_a_reader_that_stops_early(files):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_standard_output_that_is_full(files):
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "kernelwright", "predict", files.model, files.test]
@@ -294,6 +297,7 @@ cli.main()
 
 @pytest.mark.parametrize("place", ["destructor", "printed", "failed_import"])
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.slow
 def test_a_signal_ends_a_command_even_where_python_forgets_exceptions(name, status, place):
     code = STOP_IN_THE_MIDDLE.format(signal=name, place=place)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

@@ -24,6 +24,7 @@ def test_version_and_help(capsys):
     assert "--show-completion" in out + err
 
 
+@pytest.mark.slow
 def test_demo_prints_a_table_and_writes_a_page(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(demo, "TASKS", demo.TASKS[:1])
     assert run(["demo", "--output", str(tmp_path / "out")]) == 0

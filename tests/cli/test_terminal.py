@@ -65,6 +65,7 @@ def test_a_session(command, files, tmp_path):
     assert (status, pd.read_csv(tmp_path / "K.csv").shape) == (0, (40, 41))
 
 
+@pytest.mark.slow
 def test_a_report(command, files, tmp_path):
     for model in (files.model, files.kernel):
         _, status = command(f"report {model} -o {tmp_path}/report.html")
@@ -131,6 +132,7 @@ def test_what_is_new_at_prediction_is_told(command, files, tmp_path):
         assert words in " ".join(shown.split())
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_at_once_and_leaves_nothing(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(1500, 8))).add_prefix("x").assign(y=rng.choice(["a", "b"], 1500))

@@ -25,6 +25,7 @@ def blocks(page: Path) -> list[tuple[int, str]]:
     return [(text[: m.start()].count("\n") + 2, m.group(1) or m.group(2)) for m in BLOCK.finditer(text)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
 def test_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -19,6 +19,8 @@ from kernelwright.kernels import Gaussian
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 2**30  # bytes a worker may use
 
 
@@ -33,8 +35,8 @@ def client():
         yield client
 
 
-@pytest.fixture(scope="module")
-def covtype():
+@pytest.fixture
+def covtype(data_folder):
     X, y = datasets.load("covtype")
     some = np.random.default_rng(0).permutation(len(X))[:20_000]
     return (X[some] - X.mean(0)) / (X.std(0) + 1e-9), y[some]

@@ -233,6 +233,7 @@ def test_ridge_by_a_schedule():
 
 
 @pytest.mark.parametrize("hyper", [None, Wishart()])
+@pytest.mark.slow
 def test_learning_the_metric_helps_where_features_are_useless(hyper):
     X = np.hstack([points(160, d=2), 3.0 * points(160, d=4, seed=5)])
     Y = gaussian(X[:, :2], X[:, :2])
@@ -392,6 +393,7 @@ def test_far_from_all_points_the_kernel_returns_to_about_the_mean():
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 @pytest.mark.parametrize("hyper", [None, Gaussian(), Wishart()])
+@pytest.mark.slow
 def test_units_of_the_points_do_not_matter(hyper, scale):
     X = points(60, d=2)
     for learn in (None, "held-out"):

@@ -108,6 +108,7 @@ def test_explicit_features_by_mini_batches(circles):
 @pytest.mark.parametrize(
     ("learn", "batch_size"), [("rademacher", 1000), ("leave-one-out", 1000), ("cross-validation", None)]
 )
+@pytest.mark.slow
 def test_many_rows_are_learned_from_in_mini_batches_or_a_sample(circles, monkeypatch, learn, batch_size):
     monkeypatch.setattr(tuning, "MANY", 1100)
     model = fitted(circles, kernel=Gaussian(), learn=learn, max_iter=5)

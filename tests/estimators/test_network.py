@@ -322,6 +322,7 @@ with threads_for(0):
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_taken_up_again(moons, tmp_path):
     path = tmp_path / "run"
     with subprocess.Popen([sys.executable, "-c", KILLED, str(path)]) as process:

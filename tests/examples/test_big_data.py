@@ -2,9 +2,12 @@
 
 import math
 
+import pytest
+
 from tests.examples.loading import load
 
 
+@pytest.mark.slow
 def test_a_stream_is_learned_in_flat_memory(capsys):
     found = load("big_data").main(40_000, 5000)
     assert found["accuracy"] > 0.91

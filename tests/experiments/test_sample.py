@@ -18,7 +18,7 @@ SAMPLE = [
     ("liu-table1", "log: heart", "hyper-SVR", 1),
     ("liu-table2", "heart", "KTA", 0),
     ("liu-table2", "fertility", "hyper-SVR (Gaussian)", 2),
-    ("liu-figure2", "M = 4", "v = 2", 0),
+    pytest.param("liu-figure2", "M = 4", "v = 2", 0, marks=pytest.mark.slow),
     ("learning-rate", "m = 22", "hyper-KRR", 1),
 ]
 # One row of a small test set may fall on the other side on another machine; times are never the same.

@@ -45,6 +45,7 @@ print((largest_memory_after(90) - before) / (8.0 * (90 * 91 / 2) ** 2))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in other units elsewhere")
+@pytest.mark.slow
 def test_an_exact_solution_takes_no_more_memory_than_is_asked_for():
     """In matrices of all pairs with all pairs, of which four are asked for."""
     done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
