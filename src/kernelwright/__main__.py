@@ -1,5 +1,56 @@
-"""``python -m kernelwright``."""
+"""``python -m kernelwright``, and the command of that name."""
 
-from kernelwright.cli import main
+from __future__ import annotations
 
-main()
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from kernelwright.memory import Room, in_words, room_below_limits
+
+# Bytes that Python, scikit-learn, pandas and the rest take when they are loaded.
+BESIDES_TORCH = Room(addresses=560 * 2**20, data=350 * 2**20)
+
+OUT_OF_MEMORY = ("failed to map segment", "allocate memory")  # what a library says that cannot be loaded
+
+
+def main() -> None:
+    """Load the command line, if it can be loaded, and run it."""
+    room, needed = room_below_limits(), _taken_by_loading()
+    if any(left < least for left, least in zip(room, needed, strict=True)):
+        _refuse(room, needed)  # to try would end in an abort of torch's
+    if room.addresses < 2 * needed.addresses:  # each thread takes addresses, and one that gets none ends the process
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        from kernelwright.cli import main as run
+    except (ImportError, MemoryError) as error:
+        if isinstance(error, ImportError) and not any(words in str(error) for words in OUT_OF_MEMORY):
+            raise
+        _refuse(room, needed)
+    run()
+
+
+def _taken_by_loading() -> Room:
+    """What the program itself takes: of addresses, torch's libraries are the most, and differ by build."""
+    spec = find_spec("torch")
+    folder = Path(spec.origin).parent / "lib" if spec is not None and spec.origin is not None else Path()
+    libraries = sum(path.stat().st_size for path in folder.glob("*.so*"))
+    return BESIDES_TORCH._replace(addresses=BESIDES_TORCH.addresses + libraries)
+
+
+def _refuse(room: Room, needed: Room) -> None:
+    names = {"ulimit -v": room.addresses / needed.addresses, "ulimit -d": room.data / needed.data}
+    which = min(names, key=names.__getitem__)
+    left, least = (room.addresses, needed.addresses) if which == "ulimit -v" else (room.data, needed.data)
+    sys.stderr.write(
+        f"kernelwright: The limit of memory set for this process ({which}) leaves {in_words(left)}, and the program "
+        f"alone needs {in_words(least)} or more. Raise the limit.\n"
+    )
+    sys.stderr.flush()
+    os._exit(2)  # libraries that were loaded half may not survive their own end
+
+
+if __name__ == "__main__":
+    main()

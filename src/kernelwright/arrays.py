@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from kernelwright.errors import MemoryBudgetError
+from kernelwright.memory import in_words, room_below_limits
 
 __all__ = [
     "ClassTotals",
@@ -222,9 +223,12 @@ def merge_duplicates(
     return DistinctRows(X[first], y[first], np.bincount(place, weights, len(distinct)), apart[first], place)
 
 
+LOADED_LATER = 64 * 2**20  # bytes of addresses that compiled loops, threads and libraries still take during a fit
+
+
 def free_memory() -> float:
-    """Bytes a process may still take: the system's free memory or its container's limit, the smaller."""
-    candidates = []
+    """Bytes a process may still take: the system's free memory, its container's or its own limit, the smallest."""
+    candidates = [max(0.0, min(room_below_limits()) - LOADED_LATER)]
     try:
         with open("/proc/meminfo") as lines:
             candidates += [float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
@@ -232,7 +236,7 @@ def free_memory() -> float:
             candidates.append(float(limit.read()) - float(current.read()))
     except (OSError, ValueError):  # not Linux, no limit set ("max"), or no container
         pass
-    if not candidates:
+    if len(candidates) == 1:
         candidates.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
     return min(candidates)
 
@@ -241,6 +245,6 @@ def check_memory(n_bytes: float, what: str, instead: str) -> None:
     """Refuse a job whose matrices would not fit, before anything is allocated."""
     free = free_memory()
     if n_bytes > 0.9 * free:
-        raise MemoryBudgetError(
-            f"{what} needs about {n_bytes / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free. {instead}"
-        )
+        limited = min(room_below_limits()) < free + 2 * LOADED_LATER
+        where = "are left by the limit set for this process (ulimit -v or -d)" if limited else "are free"
+        raise MemoryBudgetError(f"{what} needs about {in_words(n_bytes)}, and {in_words(free)} {where}. {instead}")

@@ -1,0 +1,170 @@
+"""Limits of this process are known before torch is loaded, and a job that would not fit below them is refused."""
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from kernelwright import arrays
+from kernelwright.memory import Room, in_words, room_below_limits
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="limits are those of Linux")
+MIB = 2**20
+
+
+def python(code: str, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def limited(mib: int, kind: str = "RLIMIT_AS"):
+    def limit():
+        import resource
+
+        resource.setrlimit(getattr(resource, kind), (mib * MIB, mib * MIB))
+
+    return limit
+
+
+@linux
+@pytest.mark.parametrize(("kind", "place"), [("RLIMIT_AS", 0), ("RLIMIT_DATA", 1)])
+def test_the_room_is_what_can_still_be_mapped(kind, place):
+    code = """
+import mmap, sys
+from kernelwright.memory import room_below_limits
+assert "numpy" not in sys.modules
+room = room_below_limits()
+held = mmap.mmap(-1, int(room[PLACE]) - 2**20, flags=mmap.MAP_PRIVATE)
+left = room_below_limits()[PLACE]
+try:
+    more = mmap.mmap(-1, 2**21, flags=mmap.MAP_PRIVATE)
+except OSError:
+    print(room, left < 2**21)
+"""
+    done = python(code.replace("PLACE", str(place)), preexec_fn=limited(500, kind))
+    assert done.stdout.endswith("True\n"), done.stderr
+    assert "inf" in done.stdout  # the other one
+
+
+def test_what_is_not_limited_has_room_without_end(monkeypatch):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert room_below_limits() == Room(math.inf, math.inf)
+
+
+@pytest.mark.parametrize("room", [Room(addresses=200.0 * MIB), Room(data=200.0 * MIB)])
+def test_free_memory_ends_at_the_limits_of_the_process(monkeypatch, room):
+    monkeypatch.setattr(arrays, "room_below_limits", lambda: room)
+    assert arrays.free_memory() == 200.0 * MIB - arrays.LOADED_LATER
+    with pytest.raises(arrays.MemoryBudgetError, match=r"136 MiB are left by the limit .* \(ulimit -v or -d\)\. Do"):
+        arrays.check_memory(125.0 * MIB, "A fit", "Do less.")
+    arrays.check_memory(120.0 * MIB, "A fit", "Do less.")
+
+
+def test_a_limit_that_is_passed_leaves_nothing(monkeypatch):
+    monkeypatch.setattr(arrays, "room_below_limits", lambda: Room(addresses=1.0))
+    assert arrays.free_memory() == 0.0
+
+
+def test_without_limits_free_memory_is_the_system_s(monkeypatch):
+    monkeypatch.setattr(arrays, "room_below_limits", Room)
+    assert 2**20 < arrays.free_memory() < 2**50
+
+
+def test_sizes_have_units_that_show_them():
+    assert [in_words(n) for n in (1e3, 5e6, 2.0**30, 1e12)] == ["0 MiB", "5 MiB", "1.0 GiB", "931.3 GiB"]
+
+
+FIT = """
+import resource
+import numpy as np
+from kernelwright import EmbeddingClassifier, MemoryBudgetError
+from kernelwright.memory import room_below_limits
+X = np.random.default_rng(0).normal(size=(3000, 4))
+y = (X[:, 0] > 0).astype(int)
+EmbeddingClassifier(max_iter=1).fit(X[:100], y[:100])  # all is loaded now
+with open("/proc/self/statm") as numbers:
+    mapped = int(numbers.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (mapped + 2**28, resource.RLIM_INFINITY))
+EmbeddingClassifier(max_iter=1).fit(X[:100], y[:100])
+try:
+    EmbeddingClassifier(max_iter=1, solver="exact").fit(X, y)
+except MemoryBudgetError as error:
+    print(error)
+"""
+
+
+@linux
+@pytest.mark.slow
+def test_a_fit_that_the_limit_leaves_no_room_for_is_refused_and_a_small_one_is_not():
+    done = python(FIT)
+    assert "An exact embedding of 3000 distinct rows needs about 275 MiB" in done.stdout, done.stderr
+    assert "left by the limit set for this process" in done.stdout
+
+
+def write_table(path, n):
+    X = np.random.default_rng(0).normal(size=(n, 4)).round(3)
+    lines = [",".join([*map(str, row), "ab"[int(row[0] > 0)]]) for row in X]
+    path.write_text("\n".join(["a,b,c,d,y", *lines, ""]))
+
+
+COMMAND = """
+import resource, sys
+from kernelwright import cli
+with open("/proc/self/statm") as numbers:
+    mapped = int(numbers.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (mapped + 250 * 2**20, resource.RLIM_INFINITY))
+sys.exit(cli.run(sys.argv[1:]))
+"""
+
+
+@linux
+@pytest.mark.slow
+def test_the_command_refuses_a_table_that_the_limit_leaves_no_room_for(tmp_path):
+    write_table(tmp_path / "t.csv", 3000)
+    model = tmp_path / "m.kw"
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = python(COMMAND, "fit", tmp_path / "t.csv", "-t", "y", "--no-cv", "-o", model, env=os.environ | one_thread)
+    assert done.returncode == 2, done.stderr
+    assert "kernelwright: solver=" in done.stderr
+    assert "are left by the limit set for this process (ulimit -v or -d)." in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not model.exists()
+
+
+@linux
+@pytest.mark.parametrize(("kind", "name"), [("RLIMIT_AS", "ulimit -v"), ("RLIMIT_DATA", "ulimit -d")])
+@pytest.mark.parametrize("mib", [100, 250])
+def test_a_limit_below_what_the_program_itself_needs_is_one_sentence(tmp_path, kind, name, mib):
+    command = [sys.executable, "-m", "kernelwright", "fit", str(tmp_path / "t.csv"), "-t", "y"]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited(mib, kind))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert f"kernelwright: The limit of memory set for this process ({name}) leaves" in done.stderr
+    assert "Raise the limit." in done.stderr
+
+
+@linux
+def test_a_library_that_cannot_be_mapped_is_the_limit_too():
+    """Between what the program needs at least and what it needs on this machine."""
+    code = """
+import sys
+from kernelwright import __main__
+class Broken:
+    def find_spec(self, name, *_):
+        if name == "kernelwright.cli":
+            raise ImportError(sys.argv[1])
+sys.meta_path.insert(0, Broken())
+__main__.main()
+"""
+    done = python(code, "libtorch_cpu.so: failed to map segment from shared object")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "Raise the limit." in done.stderr
+    other = python(code, "No module named 'typer'")
+    assert other.returncode == 1
+    assert "No module named 'typer'" in other.stderr
