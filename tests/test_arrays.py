@@ -1,11 +1,13 @@
 """The border: user input becomes checked tensors."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.base import BaseEstimator
 
 from kernelwright import arrays as border
 from kernelwright.errors import MemoryBudgetError
@@ -120,3 +122,53 @@ def test_a_job_that_does_not_fit_is_refused_with_numbers_and_advice(monkeypatch)
         MemoryBudgetError, match=r"A fit needs about 1\.9 GiB, and 2\.0 GiB are free\. Use fewer rows\."
     ):
         border.check_memory(1.9 * 2**30, "A fit", "Use fewer rows.")
+
+
+TABLE = np.random.default_rng(0).normal(size=(6, 2))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        torch.tensor(TABLE, requires_grad=True),
+        torch.tensor(TABLE, requires_grad=True) * 1.0,  # within a graph
+        [torch.tensor(row, requires_grad=True) for row in TABLE],
+        torch.tensor(TABLE),
+        TABLE,
+        TABLE.tolist(),
+    ],
+    ids=["leaf", "graph", "list", "tensor", "array", "lists"],
+)
+def test_tensors_are_taken_for_their_values(given):
+    np.testing.assert_array_equal(np.asarray(border.plain(given)), TABLE)
+    np.testing.assert_array_equal(border.validate_data(BaseEstimator(), given, dtype=np.float64), TABLE)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int8, torch.bool, torch.uint64])
+def test_tensors_of_any_precision_are_taken(dtype):
+    values = torch.tensor([[0, 1], [1, 0]]).to(dtype)
+    np.testing.assert_array_equal(border.validate_data(BaseEstimator(), values, dtype=np.float64), [[0, 1], [1, 0]])
+
+
+def test_what_is_no_tensor_stays_what_it_is():
+    for value in (pd.DataFrame({"a": [1.0]}), [[1, 2]], "no_validation", None):
+        assert border.plain(value) is value
+
+
+@pytest.mark.parametrize("given", [torch.empty(2, 2, device="meta"), torch.eye(2).to_sparse()], ids=["meta", "sparse"])
+def test_a_tensor_without_values_is_refused(given):
+    with pytest.raises(TypeError, match="convert"):
+        border.validate_data(BaseEstimator(), given)
+
+
+def test_a_number_beyond_double_precision_is_refused_in_words():
+    with pytest.raises(ValueError, match="too large for double precision"):
+        border.validate_data(BaseEstimator(), np.array([[10**400, 1]], dtype=object), dtype=np.float64)
+
+
+def test_whole_numbers_beyond_63_bits_keep_their_size():
+    given = np.array([[2**63 + 2048, 2**64 - 2048]], dtype=np.uint64)
+    expected = [[2.0**63 + 2048, 2.0**64 - 2048]]
+    np.testing.assert_array_equal(border.validate_data(BaseEstimator(), given, dtype=np.float64), expected)
+    np.testing.assert_array_equal(border.as_matrix(given), expected)
+    np.testing.assert_array_equal(border.as_matrix(torch.from_numpy(given)), expected)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state, column_or_1d, compute_class_weight
+from sklearn.utils import check_random_state, column_or_1d, compute_class_weight, validation
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
@@ -31,8 +31,10 @@ __all__ = [
     "group_numbers",
     "merge_duplicates",
     "one_hot",
+    "plain",
     "row_weights",
     "seed_of",
+    "validate_data",
 ]
 
 
@@ -64,6 +66,32 @@ def check_labels(y: np.ndarray) -> None:
                 "Make all of them text: y.astype(str)."
             )
     check_classification_targets(y)
+
+
+def plain(values: Any) -> Any:
+    """Values as NumPy reads them: a tensor leaves its graph and its device behind, and all else stays as it is.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kernelwright.arrays import plain
+    >>> plain(torch.ones(2, requires_grad=True))
+    array([1., 1.], dtype=float32)
+    """
+    if torch.is_tensor(values):
+        values = values.float() if values.dtype == torch.bfloat16 else values  # which NumPy does not have
+        return values.numpy(force=values.device.type != "meta")
+    if isinstance(values, (list, tuple)) and any(torch.is_tensor(value) for value in values):
+        return [plain(value) for value in values]
+    return values
+
+
+def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """Check as :func:`sklearn.utils.validation.validate_data` does, and take any tensor for its values."""
+    try:
+        return validation.validate_data(estimator, plain(X), plain(y), **options)
+    except OverflowError as error:  # of whole numbers without end
+        raise ValueError(f"A number of the input is too large for double precision: {error}.") from error
 
 
 def class_labels(y: np.ndarray, owner: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from kernelwright.alignment import KernelRows, centred_gram, weights_of_gram
-from kernelwright.arrays import as_matrix, class_labels
+from kernelwright.arrays import as_matrix, class_labels, validate_data
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta
 
 __all__ = ["AlignmentKernel"]

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.special import log_ndtr
 
-from kernelwright.arrays import check_memory, class_labels
+from kernelwright.arrays import check_memory, class_labels, validate_data
 from kernelwright.baselines.mkl_inference import Gamma, Inference
 from kernelwright.kernels import Gaussian, Kernel, Polynomial
 from kernelwright.linalg import threads_for

@@ -14,10 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from kernelwright.arrays import check_memory, class_labels
+from kernelwright.arrays import check_memory, class_labels, validate_data
 from kernelwright.distances import euclidean
 from kernelwright.kernels import Gaussian, Kernel
 from kernelwright.linalg import eigen, threads_for

@@ -11,9 +11,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from kernelwright.arrays import class_labels
+from kernelwright.arrays import class_labels, validate_data
 
 __all__ = ["GridSearchSVC"]
 

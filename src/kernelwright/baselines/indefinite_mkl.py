@@ -13,10 +13,10 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from kernelwright.arrays import as_matrix, check_memory, class_labels, one_hot
+from kernelwright.arrays import as_matrix, check_memory, class_labels, one_hot, validate_data
 from kernelwright.baselines.alignment import prepared_kernels
 from kernelwright.kernels import Gaussian, Kernel, Linear
 from kernelwright.linalg import spectrum

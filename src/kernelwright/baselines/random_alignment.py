@@ -11,10 +11,9 @@ import torch
 from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from kernelwright.arrays import as_matrix, class_labels, generator, one_hot
+from kernelwright.arrays import as_matrix, class_labels, generator, one_hot, validate_data
 from kernelwright.kernels import FeatureKernel, Gaussian
 from kernelwright.kernels.feature import FeatureMap
 

@@ -17,10 +17,10 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import _ovr_decision_function
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
-from kernelwright.arrays import check_class_weight, check_labels, class_labels, merge_duplicates
+from kernelwright.arrays import check_class_weight, check_labels, class_labels, merge_duplicates, plain, validate_data
 from kernelwright.errors import DistanceMatrixWarning, NumericalError
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.indefinite import CORRECTIONS, Signature, correct
@@ -215,7 +215,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
             X, y = np.asarray(X, dtype=object), column_or_1d(y)
             check_consistent_length(X, y)
         check_labels(y)  # before its classes are weighed
-        weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True, copy=True)
+        weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True, copy=True)
         if not isinstance(self.class_weight, str):
             check_class_weight(self.class_weight)
         weights[weights > 0] *= compute_sample_weight(self.class_weight, y[weights > 0])

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from kernelwright.arrays import class_labels
+from kernelwright.arrays import class_labels, validate_data
 from kernelwright.estimators.classifier import EmbeddingClassifier
 from kernelwright.estimators.hyper import HyperKernelRidge
 from kernelwright.estimators.krein import KreinSVC

@@ -13,10 +13,9 @@ import numpy as np
 import torch
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from kernelwright.arrays import generator, merge_duplicates
+from kernelwright.arrays import generator, merge_duplicates, plain, validate_data
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.herding import herd
@@ -195,7 +194,7 @@ class ConditionalMeanEmbedding(KernelEstimator):
         return self
 
     def _check_training_data(self, kernel: Kernel, X: Any, Y: Any) -> tuple[Any, np.ndarray]:
-        Y = _labels_of_category(Y)
+        Y = plain(_labels_of_category(Y))
         if kernel.takes_vectors or isinstance(kernel, Precomputed):
             given = isinstance(kernel, Precomputed)  # which has words of its own for values that are missing
             X, Y = validate_data(
@@ -385,7 +384,7 @@ class ConditionalMeanEmbedding(KernelEstimator):
     def score(self, X: Any, y: Any) -> float:
         """Minus the mean of ``|l(y, .) - mu(x)|^2`` over new rows: larger is better, for one and the same l."""
         new = self._new_points(X)
-        Y = _checked_targets(check_array(_labels_of_category(y), dtype=None, ensure_2d=False, input_name="y"))
+        Y = _checked_targets(check_array(plain(_labels_of_category(y)), dtype=None, ensure_2d=False, input_name="y"))
         check_consistent_length(new, Y)
         if (Y.dtype.kind in NUMBERS) == hasattr(self, "classes_") or Y.shape[1:] != self.values_.shape[1:]:
             raise ValueError("The targets to score are not of the kind and shape that this model was fitted on.")

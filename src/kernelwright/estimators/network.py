@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from kernelwright.arrays import one_hot, seed_of
+from kernelwright.arrays import one_hot, seed_of, validate_data
 from kernelwright.calibration import fit_map
 from kernelwright.chunks import Block, DaskRows, example_row, is_dask
 from kernelwright.embedding import TrainingSet, smoothed_prior

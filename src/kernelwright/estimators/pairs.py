@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from kernelwright.arrays import (
@@ -24,7 +24,9 @@ from kernelwright.arrays import (
     class_labels,
     generator,
     merge_duplicates,
+    plain,
     row_weights,
+    validate_data,
 )
 from kernelwright.features import Nystroem
 from kernelwright.hyper.bases import Basis, MidpointBasis, PairBasis
@@ -107,7 +109,7 @@ class PairRegression(BaseEstimator):
         for name in ("classes_", "ridges_", "errors_"):  # of another fit
             self.__dict__.pop(name, None)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
-        X, given, weights = self._target(X, y, sample_weight)
+        X, given, weights = self._target(X, plain(y), plain(sample_weight))
         points = as_matrix(X)
         if len(points) < 3 * self.n_partitions:
             raise ValueError(
