@@ -36,6 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from campaign import tasks
 from campaign.tasks import Draw, Table, split
+from campaign.tools import Row
 from kernelwright import EmbeddingClassifier, PredictionSets, datasets
 
 __all__ = ["GOALS", "Verdict", "figures", "log_loss"]
@@ -482,9 +483,9 @@ def pursue(name: str, *, thin: bool, processes: int) -> list[Verdict]:
         return [Verdict(name, "any", math.nan, math.nan, False, f"{type(error).__name__}: {str(error)[:120]}")]
 
 
-def figures(*, quick: bool, processes: int = 1) -> list[dict[str, object]]:
+def figures(*, quick: bool, processes: int = 1) -> list[Row]:
     """A row for each task of each goal."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for name in GOALS:
         started = time.perf_counter()
         verdicts = pursue(name, thin=quick, processes=processes)
@@ -493,7 +494,7 @@ def figures(*, quick: bool, processes: int = 1) -> list[dict[str, object]]:
     return rows
 
 
-def _row(verdict: Verdict, seconds: object) -> dict[str, object]:
+def _row(verdict: Verdict, seconds: object) -> Row:
     judged = verdict.passed is not None
     return {
         "what": f"{verdict.goal}: {verdict.task}",

@@ -1,4 +1,4 @@
-"""The campaign, or the parts of it that are named: ``python campaign/run.py [--quick] [PART ...]``.
+"""The campaign, or the parts of it that are named: ``python campaign/run.py [--quick] [--processes N] [PART ...]``.
 
 Each part makes faults on purpose and counts what was not borne as docs/reliability.md promises. It prints a table and
 writes it as CSV into ``campaign/results`` (not with --quick). The exit status is 1 if anything failed.
@@ -28,7 +28,10 @@ PARTS = {
     "load": "Many rows and many fits",
     "security": "Files from strangers",
     "supply": "Packages, dependencies and imports",
+    "goals": "Answers that are good: statistical goals next to plain rivals",
+    "quality": "Forty made-up tasks next to plain rivals",
 }
+SPREAD = ("goals", "quality")  # parts that can use several processes
 console = Console(width=140)
 
 
@@ -59,6 +62,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="few trials of each kind, and no CSV files")
+    parser.add_argument("--processes", type=int, default=1, help=f"of {' and '.join(SPREAD)}")
     arguments = parser.parse_args()
     if unknown := [part for part in arguments.parts if part not in PARTS]:
         parser.error(f"no part {unknown[0]!r}: {', '.join(PARTS)}")
@@ -68,7 +72,8 @@ def main() -> int:
         if importlib.util.find_spec(f"campaign.{part}") is None:
             console.print(f"{part}: there is no such part in this copy")
             continue
-        rows = importlib.import_module(f"campaign.{part}").figures(quick=arguments.quick)
+        options = {"processes": arguments.processes} if part in SPREAD else {}
+        rows = importlib.import_module(f"campaign.{part}").figures(quick=arguments.quick, **options)
         if not arguments.quick:
             write(part, rows)
         show(PARTS[part], rows)

@@ -12,23 +12,6 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import expit
 
-__all__ = [
-    "Draw",
-    "Table",
-    "blobs",
-    "class_blobs",
-    "label_noise",
-    "logistic",
-    "long_tails",
-    "minority",
-    "noise",
-    "rings",
-    "shifted_column",
-    "split",
-    "unbalanced",
-    "xor",
-]
-
 
 @dataclass(frozen=True)
 class Table:
@@ -149,3 +132,164 @@ def label_noise(rng: Generator, n: int, *, wrong: float = 0.2) -> Table:
     """Rings, with a share of the labels turned."""
     table = rings(rng, n)
     return Table(table.X, np.where(rng.random(n) < wrong, 1 - table.y, table.y))
+
+
+def spirals(rng: Generator, n: int) -> Table:
+    """Two arms, one and a half turns each."""
+    y = rng.integers(2, size=n)
+    angle = 3 * np.pi * np.sqrt(rng.random(n))
+    arm = angle + np.pi * y
+    X = (angle / np.pi)[:, None] * np.column_stack([np.cos(arm), np.sin(arm)])
+    return Table(X + 0.1 * rng.normal(size=(n, 2)), y)
+
+
+def checkerboard(rng: Generator, n: int, *, fields: int = 4) -> Table:
+    X = rng.uniform(0, fields, size=(n, 2))
+    return Table(X, X.astype(int).sum(1) % 2)
+
+
+def periodic(rng: Generator, n: int, *, d: int = 1) -> Table:
+    """A wave along the first column, three periods of it; further columns are noise."""
+    X = rng.uniform(-1, 1, size=(n, d))
+    return Table(X, (np.sin(3 * np.pi * X[:, 0]) > 0).astype(int))
+
+
+def moons(rng: Generator, n: int, *, spread: float = 0.3) -> Table:
+    y = rng.integers(2, size=n)
+    angle = np.pi * rng.random(n)
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    X[y == 1] = [1.0, 0.5] - X[y == 1]
+    return Table(X + spread * rng.normal(size=(n, 2)), y)
+
+
+def unequal_spreads(rng: Generator, n: int, *, d: int = 5) -> Table:
+    """Two clouds at one place, one of them wider."""
+    y = rng.integers(2, size=n)
+    return Table(np.where(y == 1, 2.0, 1.0)[:, None] * rng.normal(size=(n, d)), y)
+
+
+def rolled(rng: Generator, n: int, *, d: int = 30) -> Table:
+    """A strip of four fields, rolled up, in a random plane of many columns."""
+    angle, across = 1.5 * np.pi * (1 + 2 * rng.random(n)), rng.uniform(0, 10, size=n)
+    roll = np.column_stack([angle * np.cos(angle), across, angle * np.sin(angle)])
+    plane = np.linalg.qr(rng.normal(size=(d, 3)))[0]
+    y = ((angle > 3 * np.pi) ^ (across > 5)).astype(int)
+    return Table(roll @ plane.T + 0.1 * rng.normal(size=(n, d)), y)
+
+
+# Lines without noise, and columns of all kinds -----------------------------------------------------------------
+
+
+def linear(rng: Generator, n: int, *, d: int) -> Table:
+    """A border through the middle of a cloud, in any direction; no label is wrong."""
+    X = rng.normal(size=(n, d))
+    return Table(X, (X @ rng.normal(size=d) > 0).astype(int))
+
+
+def heavy_line(rng: Generator, n: int, *, d: int = 5) -> Table:
+    """The same with heavy tails: Student's t with 1.5 degrees of freedom."""
+    X = rng.standard_t(1.5, size=(n, d))
+    return Table(X, (X @ rng.normal(size=d) > 0).astype(int))
+
+
+def sparse_line(rng: Generator, n: int, *, d: int, used: int) -> Table:
+    """A few of many columns count."""
+    X = rng.normal(size=(n, d))
+    return Table(X, (X[:, :used].sum(1) + 0.3 * rng.normal(size=n) > 0).astype(int))
+
+
+def any_scale(rng: Generator, n: int, *, d: int = 8) -> Table:
+    """Columns in units from thousandths to tens of thousands, and far from zero."""
+    table = logistic(rng, n, d=d, slope=4.0)
+    units = 10.0 ** np.linspace(-3, 4, d)
+    return Table(units * (table.X + 20.0), table.y, table.truth)
+
+
+def near_duplicates(rng: Generator, n: int, *, signals: int = 3, copies: int = 10) -> Table:
+    """A few signals, each measured ten times with a little noise."""
+    signal = rng.normal(size=(n, signals))
+    X = np.repeat(signal, copies, axis=1) + 0.1 * rng.normal(size=(n, signals * copies))
+    return Table(X, (signal.sum(1) + 0.3 * rng.normal(size=n) > 0).astype(int))
+
+
+def outliers(rng: Generator, n: int, *, wild: float = 0.02) -> Table:
+    """Three clouds; in a few rows a column is a thousand times too large."""
+    table = blobs(rng, n)
+    wrong = rng.random(table.X.shape) < wild
+    return Table(np.where(wrong, 1000.0 * table.X, table.X), table.y)
+
+
+def counts(rng: Generator, n: int, *, d: int = 6) -> Table:
+    """Counts whose rates differ by class."""
+    rates = np.exp(rng.normal(0.5, 0.5, size=(3, d)))
+    y = rng.integers(3, size=n)
+    return Table(rng.poisson(rates[y]).astype(float), y)
+
+
+def words(rng: Generator, n: int, *, d: int = 200, length: int = 40) -> Table:
+    """Texts as counts of words: each class has its own frequencies."""
+    frequencies = rng.dirichlet(np.full(d, 0.3), size=2)
+    y = rng.integers(2, size=n)
+    shared = 0.5 * frequencies + 0.5 * frequencies.mean(0)
+    return Table(np.stack([rng.multinomial(length, shared[label]) for label in y]).astype(float), y)
+
+
+def ordinal(rng: Generator, n: int, *, d: int = 5, classes: int = 5) -> Table:
+    """Classes in an order: a line with a little noise, cut into equal shares."""
+    X, direction = rng.normal(size=(n, d)), rng.normal(size=d)
+    position = X @ direction / np.linalg.norm(direction) + 0.2 * rng.normal(size=n)
+    return Table(X, np.searchsorted(np.quantile(position, np.arange(1, classes) / classes), position))
+
+
+def parity_of_categories(rng: Generator, n: int, *, columns: int = 3, levels: int = 4) -> Table:
+    """Numbers of categories: whether their sum is odd."""
+    X = rng.integers(levels, size=(n, columns))
+    return Table(X.astype(float), X.sum(1) % 2)
+
+
+def parity_of_bits(rng: Generator, n: int, *, used: int = 4, d: int = 8) -> Table:
+    """Whether an odd number of the first bits is set; the others are noise."""
+    X = rng.integers(2, size=(n, d))
+    return Table(X.astype(float), X[:, :used].sum(1) % 2)
+
+
+def categories(rng: Generator, n: int, *, columns: int = 2, levels: int = 30) -> Table:
+    """One-hot categories, each with an effect of its own."""
+    effects = 2.0 * rng.normal(size=(columns, levels))
+    codes = rng.integers(levels, size=(n, columns))
+    X = np.concatenate([np.eye(levels)[codes[:, i]] for i in range(columns)], axis=1)
+    return drawn(rng, X, expit(sum(effects[i, codes[:, i]] for i in range(columns))))
+
+
+def steps(rng: Generator, n: int, *, d: int = 10) -> Table:
+    """Votes of single columns: each is for or against from some value on."""
+    X, border = rng.normal(size=(n, d)), rng.normal(scale=0.7, size=d)
+    return Table(X, ((X[:, :5] > border[:5]).sum(1) > 2).astype(int))
+
+
+def rules(rng: Generator, n: int, *, d: int = 8) -> Table:
+    """This and that, or those two: what trees are made for."""
+    X = rng.uniform(size=(n, d))
+    inside = ((X[:, 0] > 0.5) & (X[:, 1] > 0.3)) | ((X[:, 2] < 0.4) & (X[:, 3] > 0.6))
+    return Table(X, inside.astype(int))
+
+
+def rare_classes(rng: Generator, n: int, *, d: int = 5) -> Table:
+    """Clouds of which some have very few rows."""
+    shares = np.array([0.6, 0.25, 0.1, 0.04, 0.01])
+    y = rng.choice(5, size=n, p=shares)
+    y[:10] = np.arange(10) % 5
+    centres = 1.5 * rng.normal(size=(5, d))
+    return Table(centres[y] + rng.normal(size=(n, d)), y)
+
+
+def bent(rng: Generator, n: int) -> Table:
+    """The logit is a wave and a bow."""
+    X = rng.normal(size=(n, 3))
+    return drawn(rng, X, expit(2.0 * np.sin(2.0 * X[:, 0]) + X[:, 1] ** 2 - 1.0))
+
+
+def thresholds(rng: Generator, n: int) -> Table:
+    """Probabilities of one in ten, a half and nine in ten, by the value of one column."""
+    X = rng.normal(size=(n, 3))
+    return drawn(rng, X, np.select([X[:, 0] < -0.4, X[:, 0] < 0.4], [0.1, 0.5], 0.9))
