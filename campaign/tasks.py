@@ -93,12 +93,15 @@ def unbalanced(rng: Generator, n: int, *, d: int = 3, share: float = 0.1, shift:
     return Table(rng.normal(size=(n, d)) + shift * y[:, None], y)
 
 
-def minority(rng: Generator, n: int, *, share: float, d: int = 5, shift: float = 1.0) -> Table:
-    """The same, with exactly the share of the small class among the first rows, too, and a bend in the border."""
+def minority(rng: Generator, n: int, *, share: float) -> Table:
+    """A small class of exactly this share: shifted in two columns, narrower in two others.
+
+    A line finds one half of that and a kernel the other, so neither has it easy.
+    """
     y = (np.arange(n) % round(1 / share) == 0).astype(int)
-    X = rng.normal(size=(n, d))
-    X[:, :2] *= np.where(y == 1, 0.5, 1.0)[:, None]
-    X[:, 2:] += shift * y[:, None]
+    X = rng.normal(size=(n, 4))
+    X[:, :2] *= np.where(y == 1, 0.4, 1.0)[:, None]
+    X[:, 2:] += y[:, None]
     return Table(X, y)
 
 
