@@ -486,7 +486,11 @@ def pursue(name: str, *, thin: bool, processes: int) -> list[Verdict]:
     try:
         return GOALS[name](thin=thin, processes=processes)
     except Exception as error:
-        return [Verdict(name, "any", math.nan, math.nan, False, f"{type(error).__name__}: {str(error)[:120]}")]
+        return [
+            Verdict(
+                name.replace("-", " "), "any", math.nan, math.nan, False, f"{type(error).__name__}: {str(error)[:120]}"
+            )
+        ]
 
 
 def figures(*, quick: bool, processes: int = 1) -> list[Row]:
@@ -503,7 +507,8 @@ def figures(*, quick: bool, processes: int = 1) -> list[Row]:
 def _row(verdict: Verdict, seconds: object) -> Row:
     judged = verdict.passed is not None
     return {
-        "what": f"{verdict.goal}: {verdict.task}",
+        "what": verdict.goal,
+        "task": verdict.task,
         "value": f"{verdict.value:.4g}",
         "beside": f"{verdict.rival:.4g}",
         "tried": int(judged),
