@@ -20,16 +20,12 @@ from scipy.optimize import minimize
 from scipy.special import logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 from campaign import tasks
-from campaign.goals import log_loss, log_loss_of_frequencies, spread
+from campaign.run import show
 from campaign.tasks import Draw, Table, split
 from campaign.tools import Row
-from kernelwright import EmbeddingClassifier
+from campaign.trials import line, log_loss, log_loss_of_frequencies, machine, ours, spread
 
 __all__ = ["TASKS", "figures", "scores"]
 
@@ -98,9 +94,9 @@ QUICK = (
 def methods() -> dict[str, Any]:
     """The default, and rivals that need no choice either."""
     return {
-        "kernelwright": EmbeddingClassifier(random_state=0),
-        "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
-        "SVC": make_pipeline(StandardScaler(), SVC()),
+        "kernelwright": ours(),
+        "logistic": line(),
+        "SVC": machine(),
         "forest": RandomForestClassifier(random_state=0),
     }
 
@@ -167,6 +163,22 @@ def _row(name: str, trials: list[dict[str, dict[str, float]]]) -> Row:
     return {**row, "tried": len(trials), "failures": int(not fine), "seconds": ""}
 
 
+def shown(rows: list[Row]) -> list[Row]:
+    """Rows that fit on a screen: the methods side by side."""
+
+    def side_by_side(row: Row, measure: str) -> str:
+        cells = [str(row[f"{measure} {method}"]) for method in methods()]
+        return " / ".join(cells) if any(cells) else ""
+
+    kept = ("behind", "failures", "seconds")
+    return [
+        {"of " + ", ".join(methods()): row["what"]}
+        | {measure: side_by_side(row, measure) for measure in MEASURES}
+        | {column: row[column] for column in kept}
+        for row in rows
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="TASK", help="all tasks whose names begin like this")
@@ -177,11 +189,7 @@ def main() -> int:
     if not names:
         parser.error(f"no task begins with {' or '.join(given.names)}: {'; '.join(TASKS)}")
     rows = figures(quick=False, processes=given.processes, names=names, seeds=given.seeds)
-    width = max(map(len, names)) + 1
-    print(f"{'accuracy %, log loss, logit slope of':<{width}}", *methods(), "behind", sep="  ")
-    for row in rows:
-        cells = [" / ".join(str(row[f"{measure} {method}"]) for method in methods()) for measure in MEASURES]
-        print(f"{row['what']:<{width}}", *cells, row["behind"], "WORSE THAN NONE" if row["failures"] else "", sep="  ")
+    show("Forty made-up tasks", shown(rows))
     return 1 if any(row["failures"] for row in rows) else 0
 
 

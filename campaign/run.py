@@ -73,10 +73,11 @@ def main() -> int:
             console.print(f"{part}: there is no such part in this copy")
             continue
         options = {"processes": arguments.processes} if part in SPREAD else {}
-        rows = importlib.import_module(f"campaign.{part}").figures(quick=arguments.quick, **options)
+        module = importlib.import_module(f"campaign.{part}")
+        rows = module.figures(quick=arguments.quick, **options)
         if not arguments.quick:
             write(part, rows)
-        show(PARTS[part], rows)
+        show(PARTS[part], module.shown(rows) if hasattr(module, "shown") else rows)
         failures += sum(int(str(row["failures"])) for row in rows)
     console.print(f"{failures} failures in {(time.perf_counter() - started) / 60:.1f} minutes")
     return 1 if failures else 0

@@ -75,12 +75,102 @@ def _shortened(cell: str) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
+def campaign_rows(name: str) -> list[dict[str, str]]:
+    """The rows of a part of the campaign."""
+    with (ROOT / "campaign" / "results" / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def campaign(name: str) -> str:
     """The figures of a part of the campaign, whatever columns it has; a column without any word is left out."""
-    with (ROOT / "campaign" / "results" / f"{name}.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = campaign_rows(name)
     used = [column for column in rows[0] if any(row[column] for row in rows)]
     return markdown([{column: row[column].replace("|", "\\|") for column in used} for row in rows])
+
+
+def goals(*names: str) -> str:
+    """Some of the statistical goals, task by task; in bold what was missed."""
+    table = [
+        {
+            "goal": row["what"],
+            "task": row["task"],
+            "value": _bold(row["value"], row["failures"] != "0"),
+            "beside": row["beside"],
+            "note": row["note"],
+        }
+        for row in campaign_rows("goals")
+        if row["what"] in names
+    ]
+    return markdown(table) if table else NOT_REACHED
+
+
+def goals_across(pattern: str, first: str) -> str:
+    """The same in a grid, for tasks with two names: the line is ``first``, the column whatever else matches."""
+    grid: dict[str, dict[str, str]] = {}
+    columns: dict[str, None] = {}
+    for row in campaign_rows("goals"):
+        if found := re.fullmatch(pattern, f"{row['what']}: {row['task']}"):
+            line, column = found["line"], found["column"].replace(": ", ", ")
+            cell = f"{row['value']} / {row['beside']}"
+            grid.setdefault(line, {})[column] = _bold(cell, row["failures"] != "0")
+            columns[column] = None
+    table = [{first: line} | {column: cells.get(column, "") for column in columns} for line, cells in grid.items()]
+    return markdown(table) if table else NOT_REACHED
+
+
+NOT_REACHED = "*A goal ended in an error: see campaign/results/goals.csv.*\n"
+BEHIND = 3.0  # points of accuracy from which on a task is named as a limit
+SLOPE = 1.2  # logits that must be multiplied or divided by more than this are named, too
+RIVALS = ("kernelwright", "logistic", "SVC", "forest")
+
+
+def quality() -> str:
+    """All made-up tasks; the default and its rivals in one cell."""
+    table = [
+        {
+            "task": row["what"],
+            "rows": row["rows"],
+            **{measure: _side_by_side(row, measure) for measure in ("accuracy %", "log loss", "logit slope")},
+        }
+        for row in campaign_rows("quality")
+    ]
+    return f"Each cell: {' / '.join(RIVALS)}.\n\n" + markdown(table)
+
+
+def _side_by_side(row: dict[str, str], measure: str) -> str:
+    cells = [row[f"{measure} {method}"] for method in RIVALS]
+    return " / ".join(cells) if any(cells) else ""
+
+
+def quality_behind() -> str:
+    """Tasks on which the default is behind the best by more than three points, the worst first."""
+    behind = [row for row in campaign_rows("quality") if float(row["behind"]) > BEHIND]
+    table = [
+        {
+            "task": row["what"],
+            "rows": row["rows"],
+            "accuracy %": row["accuracy % kernelwright"],
+            "best": f"{row['accuracy % ' + row['best']]} ({row['best']})",
+        }
+        for row in sorted(behind, key=lambda row: -float(row["behind"]))
+    ]
+    return markdown(table) if table else "*None: on all of them it is within three points of the best.*\n"
+
+
+def quality_slopes() -> str:
+    """Tasks with known probabilities on which those of the default are too timid or too sure."""
+    known = [row for row in campaign_rows("quality") if row["logit slope kernelwright"]]
+    table = [
+        {
+            "task": row["what"],
+            "rows": row["rows"],
+            "logit slope": row["logit slope kernelwright"],
+            "of logistic regression": row["logit slope logistic"],
+        }
+        for row in known
+        if not 1 / SLOPE <= float(row["logit slope kernelwright"]) <= SLOPE
+    ]
+    return markdown(table) if table else f"*None of {len(known)}.*\n"
 
 
 def benchmark(name: str) -> ModuleType:
@@ -280,6 +370,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "load": lambda: campaign("load"),
     "security": lambda: campaign("security"),
     "supply": lambda: campaign("supply"),
+    "goals_weights": lambda: goals("balanced", "effective size", "copies"),
+    "goals_left_out": lambda: goals_across(r"(?P<column>(left out|upper limit): [^:]*): (?P<line>.*)", "task"),
+    "goals_many_classes": lambda: goals_across(r"many classes: (?P<line>\d+) classes x (?P<column>.*)", "classes"),
+    "goals_noise": lambda: goals("noise"),
+    "goals_sets": lambda: goals_across(r"(?P<column>coverage|size of sets|coverage by class): (?P<line>.*)", "task"),
+    "quality": quality,
+    "quality_behind": quality_behind,
+    "quality_slopes": quality_slopes,
 }
 
 

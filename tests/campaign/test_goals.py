@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from campaign import goals
-from campaign.goals import CentroidSoftmax, Verdict
+from campaign import goals, weights
+from campaign.goals import CentroidSoftmax
+from campaign.trials import Verdict, standard_error
 
 
 def missed(verdicts):
@@ -51,11 +52,11 @@ def test_an_error_that_is_too_low_is_noticed_and_a_limit_that_fails_too_often():
     honest, low = new + 0.05 * rng.normal(size=200), new - 0.02 + 0.05 * rng.normal(size=200)
     for found, passed in ((honest, True), (low, False)):
         mean = np.array([found.mean(), 0.3])
-        assert goals._agreement("any", mean, goals.standard_error(found - new), 2.0).passed is passed
+        assert weights._agreement("any", mean, standard_error(found - new), 2.0).passed is passed
     for rate, passed in ((0.95, True), (0.90, False)):
         upper = np.where(np.arange(200) < rate * 200, 0.4, 0.2)
-        assert goals._limit("any", np.column_stack([new, new, upper])).passed is passed
-    assert goals._limit("any", np.column_stack([new, new, np.full(200, math.nan)])).passed is False
+        assert weights._limit("any", np.column_stack([new, new, upper])).passed is passed
+    assert weights._limit("any", np.column_stack([new, new, np.full(200, math.nan)])).passed is False
 
 
 def test_coverage_that_is_too_low_is_noticed():
@@ -81,6 +82,6 @@ def test_what_is_only_shown_is_not_counted(monkeypatch):
 
 def test_a_subset_has_all_classes():
     y = np.repeat([0, 1, 2], [50, 3, 1])
-    rows = goals._with_all_classes(np.random.default_rng(5), y, 10)
+    rows = weights._with_all_classes(np.random.default_rng(5), y, 10)
     assert len(np.unique(rows)) == len(rows) == 10
     assert set(y[rows]) == {0, 1, 2}
