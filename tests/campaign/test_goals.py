@@ -1,12 +1,13 @@
 """The statistical goals, thinned. ``python -m campaign.goals NAME --thin`` shows what a test here has measured."""
 
+import csv
 import math
 
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from campaign import goals, weights
+from campaign import goals, run, weights
 from campaign.goals import CentroidSoftmax
 from campaign.trials import Verdict, standard_error
 
@@ -78,6 +79,18 @@ def test_what_is_only_shown_is_not_counted(monkeypatch):
     shown = [Verdict("any", "a", 1.0, 2.0, None), Verdict("any", "b", 1.0, 2.0, True)]
     monkeypatch.setattr(goals, "GOALS", {"any": lambda **options: shown})
     assert [(row["tried"], row["failures"]) for row in goals.figures(quick=True)] == [(0, 0), (1, 0)]
+
+
+def test_a_goal_is_recorded_in_the_place_of_what_it_was(monkeypatch, tmp_path):
+    for module in (goals, run):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    first, second = Verdict("upper limit", "a", 1.0, 2.0, True), Verdict("upper limit", "a", 3.0, 2.0, False)
+    goals.record([goals._row("sets", first, "")])
+    goals.record([goals._row("left-out", first, ""), goals._row("left-out", first, "")])
+    goals.record([goals._row("left-out", second, "")])
+    with (tmp_path / "goals.csv").open(newline="") as file:
+        found = [(row["goal"], row["value"], row["failures"]) for row in csv.DictReader(file)]
+    assert found == [("left-out", "3", "1"), ("sets", "1", "0")]
 
 
 def test_a_subset_has_all_classes():
