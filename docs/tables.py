@@ -118,7 +118,7 @@ def goals_across(pattern: str, first: str) -> str:
     return markdown(table) if table else NOT_REACHED
 
 
-NOT_REACHED = "*A goal ended in an error: see campaign/results/goals.csv.*\n"
+NOT_REACHED = "*Not measured, or it ended in an error: see campaign/results/goals.csv.*\n"
 BEHIND = 3.0  # points of accuracy from which on a task is named as a limit
 SLOPE = 1.2  # logits that must be multiplied or divided by more than this are named, too
 RIVALS = ("kernelwright", "logistic", "SVC", "forest")
