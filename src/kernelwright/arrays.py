@@ -191,7 +191,7 @@ NO_WEIGHT = 1e-150  # relative to the largest: the noise of such a row, one over
 
 def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
     """Weights of rows: the given ones times those of the classes, with mean one over the rows that count."""
-    weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True, copy=True)
+    weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True, copy=True)
     largest = weights.max(initial=0.0)
     if largest > 0:
         with np.errstate(under="ignore"):

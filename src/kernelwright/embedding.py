@@ -99,8 +99,15 @@ class TrainingSet:
 
     def subset(self, index: Tensor) -> TrainingSet:
         """Some of the rows; the prior stays."""
-        columns = ("points", "targets", "weights", "strata", "counts", "groups")
-        return replace(self, **{name: _rows(getattr(self, name), index) for name in columns})
+        return replace(
+            self,
+            points=self.points[index],
+            targets=self.targets[index],
+            weights=self.weights[index],
+            strata=self.strata[index],
+            counts=None if self.counts is None else self.counts[index],
+            groups=None if self.groups is None else self.groups[index],
+        )
 
     def joined(self, other: TrainingSet) -> TrainingSet:
         """These rows and those of ``other``, none of which is merged or in a group; the prior stays."""
@@ -288,10 +295,6 @@ def smoothed_prior(targets: Tensor, weights: Tensor) -> Tensor:
     """Class frequencies with one extra row that is shared by all classes, so that none is zero."""
     counts = weights @ targets
     return (counts + 1.0 / targets.shape[1]) / (weights.sum() + 1.0)
-
-
-def _rows(column: Tensor | None, index: Tensor) -> Tensor | None:
-    return None if column is None else column[index]
 
 
 def _dealt(strata: Tensor, n_folds: int) -> Tensor:

@@ -31,7 +31,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor, nn
 
-from kernelwright.arrays import group_numbers, one_hot
+from kernelwright.arrays import group_numbers, one_hot, plain
 from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding import TrainingSet, leave_one_out_divisor, rows_by_group, without_groups
 from kernelwright.errors import NumericalError, PrecisionWarning
@@ -518,7 +518,7 @@ def value_and_gradient(
     )
     kernel = copy.deepcopy(kernel)
     points = kernel.encode_training(X)
-    weights = torch.from_numpy(_check_sample_weight(sample_weight, points, dtype=np.float64, ensure_non_negative=True))
+    weights = torch.from_numpy(_check_sample_weight(plain(sample_weight), points, dtype=np.float64, ensure_non_negative=True))
     counted = weights > 0  # rows of weight zero are as if they were not there
     if not isinstance(objective.folds, int):
         if len(objective.folds) != len(points):

@@ -70,6 +70,7 @@ class LeftOut:
 
     outputs: Tensor
     rows: TrainingSet
+    support: Tensor  # of each row, without it
 
 
 @dataclass(frozen=True)
@@ -162,14 +163,15 @@ def _exact_in_single(kernel: Kernel, data: TrainingSet, ridge: float) -> Solutio
 
 def _dual_solution(embedding: DualEmbedding, nearest: Tensor, precision: str) -> Solution:
     data = embedding.data
+    support = KernelSupport.of(nearest, data.weights)
     return Solution(
         data.points,
         embedding.coefficients,
         embedding.squared_norm,
         embedding.fitted,
         data,
-        LeftOut(embedding.leave_one_out(), data),
-        KernelSupport.of(nearest, data.weights),
+        LeftOut(embedding.leave_one_out(), data, support.relative(nearest)),
+        support,
         embedding.factor.jitter,
         precision,
     )
@@ -310,7 +312,8 @@ def herding(kernel: Kernel, data: TrainingSet, ridge: float, size: int, generato
 def _new_rows(kernel: Kernel, rows: TrainingSet, points: Tensor, coefficients: Tensor) -> tuple[LeftOut, Support]:
     with torch.no_grad():
         K = kernel.forward(rows.points, points)
-    return LeftOut(K @ coefficients + rows.prior, rows), KernelSupport.of(K.max(1).values, rows.weights)
+    support = KernelSupport.of(K.max(1).values, rows.weights)
+    return LeftOut(K @ coefficients + rows.prior, rows, support(K)), support
 
 
 def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[TrainingSet, TrainingSet]:
@@ -392,6 +395,6 @@ def explicit(moments: Moments, features: FeatureMap, sample: TrainingSet, ridge:
         Z = features(sample.points).double()
     factor = moments.factor(ridge)
     W, support = moments.weights(factor, sample.prior), FeatureSupport.of(factor, Z, sample)
-    left_out = LeftOut(moments.left_out(factor, Z, sample), sample)
+    left_out = LeftOut(moments.left_out(factor, Z, sample), sample, support(Z))
     squared_norm, fitted = float(W.square().sum()), sample.prior + Z @ W
     return Solution(None, W, squared_norm, fitted, sample, left_out, support, factor.jitter)

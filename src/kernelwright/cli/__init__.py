@@ -143,7 +143,7 @@ def _tell(error: Exception) -> int:
         sentence = f"{said} See {where} --help."
     elif isinstance(error, OSError):
         sentence = _about_file(error)
-    elif isinstance(error, MemoryError):
+    elif isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # the second is torch's
         sentence = str(error) or "There is not enough memory for this table. Take a part of its rows."
     elif isinstance(error, ValueError):
         sentence = str(error)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from kernelwright.arrays import check_labels, check_memory, class_labels, row_weights
+from kernelwright.arrays import check_labels, check_memory, class_labels, row_weights, validate_data
 from kernelwright.calibration import Link, ProbabilityMap
 from kernelwright.chunks import dask_mean, is_dask, lazily
 from kernelwright.kernels import Kernel, Precomputed, Tabular
@@ -54,6 +54,7 @@ class ProbabilityClassifier(ClassifierMixin):
     class_weight: Any
     probability_map_: ProbabilityMap
     class_prior_: np.ndarray  # what probabilities return to far from all training rows
+    trust_: float = 1.0  # in the model, the rest is the class frequencies'
     _support: Support
 
     def _check_labels(self, y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -100,7 +101,7 @@ class ProbabilityClassifier(ClassifierMixin):
         return self._link()(outputs, support).exp().numpy(), support.numpy()
 
     def _link(self) -> Link:
-        return Link(self.probability_map_, torch.from_numpy(self.class_prior_))
+        return Link(self.probability_map_, torch.from_numpy(self.class_prior_), self.trust_)
 
     @by_chunks
     def predict(self, X: Any) -> np.ndarray:
@@ -172,7 +173,8 @@ class KernelEstimator(BaseEstimator):
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
         if self.kernel_.takes_vectors or isinstance(self.kernel_, Precomputed):
-            return validate_data(self, X, dtype=np.float64, reset=False)
+            finite_here = not isinstance(self.kernel_, Precomputed)  # which says where its own gaps are
+            return validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=finite_here)
         return X
 
     def _new_points(self, X: Any) -> Tensor:
@@ -227,7 +229,7 @@ def refuse_if_too_large(n_rows: int, solver: str = "exact", size: int = 0, learn
         what, instead = f"An exact embedding of {n_rows} distinct rows", "Use solver='nystroem' where there is one "
         instead += "('auto' does), or fit on a sample of the rows."
     else:
-        what, instead = f"solver={solver!r} with {size} of {n_rows} rows", "Use fewer (n_landmarks)."
+        what, instead = f"solver={solver!r} with {size} of {n_rows} rows", "Use fewer (n_landmarks), or fewer rows."
     check_memory(estimated_bytes(solver, n_rows, size, learned_from), what, instead)
 
 

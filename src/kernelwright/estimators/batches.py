@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
-from kernelwright.arrays import generator, group_numbers, merge_duplicates, one_hot
+from kernelwright.arrays import generator, group_numbers, merge_duplicates, one_hot, plain, validate_data
 from kernelwright.chunks import Block, Chunks, DaskRows, example_row
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.features import Nystroem
@@ -278,7 +278,7 @@ class BatchFitting:
 
     def _given(self, y: np.ndarray, sample_weight: Any) -> np.ndarray:
         """Weights as they are given. What a weight of one means is settled by the first rows, for all that follow."""
-        weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
         classes, place = np.unique(y, return_inverse=True)
         of_class = self.class_weight or {}
         return weights * np.array([of_class.get(label, 1.0) for label in classes])[place]

@@ -16,11 +16,10 @@ import numpy as np
 import torch
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
-from kernelwright.arrays import generator, seed_of
-from kernelwright.calibration import fit_map, fit_shifted_power
+from kernelwright.arrays import generator, seed_of, validate_data
+from kernelwright.calibration import fit_map, fit_shifted_power, trust_in
 from kernelwright.chunks import Block, Chunks, SlicedRows, is_dask
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.errors import NumericalRepairWarning
@@ -190,6 +189,9 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
     probability_map_ : ProbabilityMap
     class_prior_ : ndarray
         Class frequencies, which probabilities return to far from all data.
+    trust_ : float
+        How far the model is trusted more than the class frequencies: probabilities are a mixture of both. One, but for
+        tables of a few dozen rows in which luck cannot be told from signal.
     n_features_in_, feature_names_in_
 
     Notes
@@ -517,7 +519,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
     ) -> tuple[Rows, np.ndarray]:
         """The rows that count, checked, and which rows those are (weight not zero)."""
         if kernel.takes_vectors or isinstance(kernel, Precomputed):
-            X, y = validate_data(self, X, y, dtype=np.float64)
+            finite_here = not isinstance(kernel, Precomputed)  # which says where its own gaps are
+            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=finite_here)
         else:
             X, y = np.asarray(X, dtype=object), column_or_1d(y)
             check_consistent_length(X, y)
@@ -577,7 +580,10 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
                 self.probability_map_, shift = fit_shifted_power(outputs, rows.targets, rows.weights, frequencies)
             else:
                 self.probability_map_ = fit_map(name, outputs, rows.targets, rows.weights, frequencies)
-        self.class_prior_ = frequencies.numpy()
+        self.class_prior_, self.trust_ = frequencies.numpy(), 1.0
+        if isinstance(name, str):
+            log_p = self._link()(outputs + shift, found.left_out.support)
+            self.trust_ = trust_in(log_p, rows.targets, rows.weights)
         self.complexity_ = alpha * math.sqrt(found.squared_norm)
         self.prior_ = (rows.prior + shift).numpy()
         self.points_ = np.empty((0, 0)) if found.points is None else found.points.numpy()
@@ -586,7 +592,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         self.precision_, self.jitter_ = found.precision, found.jitter
         self._risk_terms = RiskTerms.of(
             (found.fitted + shift, found.fitted_rows),
-            (outputs + shift, self.probability_map_(outputs + shift), rows),
+            (outputs + shift, self._link()(outputs + shift, found.left_out.support), rows),
             n_rows=self._n_rows(),
             prior=float(np.linalg.norm(self.prior_)),
             fixed_kernel=not self._warm and (self.kernel_share is not None or self._kernel_as_given()),

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from kernelwright.arrays import one_hot, seed_of, validate_data
-from kernelwright.calibration import fit_map
+from kernelwright.calibration import fit_map, trust_in
 from kernelwright.chunks import Block, DaskRows, example_row, is_dask
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
@@ -506,13 +506,17 @@ class EmbeddingNetworkClassifier(
         """Fit the probability map to the embedding of ``n_rows`` rows, and keep what prediction and bounds need."""
         some = data.subset(judged)
         name = "softmax" if self.probability == "auto" else self.probability
-        self.probability_map_ = fit_map(name, solution.left_out, some.targets, some.weights)
-        self.class_prior_ = smoothed_prior(data.targets, data.weights).numpy()
+        frequencies = smoothed_prior(data.targets, data.weights)
+        self.probability_map_ = fit_map(name, solution.left_out, some.targets, some.weights, frequencies)
+        self.class_prior_, self.trust_ = frequencies.numpy(), 1.0
         self._support = solution.support
+        log_p = self.probability_map_.log(solution.left_out)
+        if isinstance(name, str):
+            self.trust_ = trust_in(log_p, some.targets, some.weights)
         sup = solution.largest if bound.sup is None else bound.sup
         self._risk_terms = RiskTerms.of(
             (solution.fitted, some),
-            (solution.left_out, self.probability_map_(solution.left_out), some),
+            (solution.left_out, log_p, some),
             n_rows=n_rows,
             faults=self._bound_faults(),
         )
