@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from kernelwright import baselines, datasets, features, hyperkernels, kernels, objectives
     from kernelwright.baselines import AlignmentKernel
     from kernelwright.errors import (
+        CalibrationWarning,
         CollapseWarning,
         DistanceMatrixWarning,
         MemoryBudgetError,
         ModelFileError,
         NumericalError,
         NumericalRepairWarning,
+        OverfitWarning,
         PrecisionWarning,
         WorkerLostError,
     )
@@ -36,6 +38,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AlignmentKernel",
+    "CalibrationWarning",
     "CollapseWarning",
     "ConditionalMeanEmbedding",
     "DistanceMatrixWarning",
@@ -49,6 +52,7 @@ __all__ = [
     "ModelFileError",
     "NumericalError",
     "NumericalRepairWarning",
+    "OverfitWarning",
     "PrecisionWarning",
     "PredictionSets",
     "WorkerLostError",

@@ -127,6 +127,7 @@ class DaskRows(Chunks):
         if sample_weight is not None:
             self.weights = _delayed_blocks(_like(X, sample_weight, "sample_weight"))
         self.row_bytes = 8 * int(np.prod(X.shape[1:]))
+        self.factors = np.ones(0)  # what weights of rows of each class are multiplied by, once they are read
         self.lengths = []
         self._blocks: list[Any] = []
 
@@ -141,7 +142,8 @@ class DaskRows(Chunks):
         factors = totals.factors(class_weight)
         classes, _ = class_labels(totals.classes[factors > 0], owner)
         chunks.lengths = [int(own.rows[np.isin(own.classes, classes)].sum()) for own in by_chunk]
-        chunks._read_by(Reading(classes, factors[factors > 0], int(X.shape[1]), **options))
+        chunks.factors = factors[factors > 0]
+        chunks._read_by(Reading(classes, chunks.factors, int(X.shape[1]), **options))
         varied = np.ptp(factors) > 0 or bool((totals.largest * totals.rows > totals.weight * (1 + 1e-12)).any())
         return chunks, classes, varied
 

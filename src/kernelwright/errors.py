@@ -25,6 +25,14 @@ class CollapseWarning(UserWarning):
     """Learning ended at the constant predictor: the complexity term outweighed the data."""
 
 
+class OverfitWarning(UserWarning):
+    """Training rows are told almost without fault, and rows left out no better than by the class frequencies."""
+
+
+class CalibrationWarning(UserWarning):
+    """Rows left out are told right far more often than the probabilities say."""
+
+
 class DistanceMatrixWarning(UserWarning):
     """A matrix of similarities looks like one of distances; the message says what to do if it is."""
 

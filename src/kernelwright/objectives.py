@@ -518,7 +518,9 @@ def value_and_gradient(
     )
     kernel = copy.deepcopy(kernel)
     points = kernel.encode_training(X)
-    weights = torch.from_numpy(_check_sample_weight(plain(sample_weight), points, dtype=np.float64, ensure_non_negative=True))
+    weights = torch.from_numpy(
+        _check_sample_weight(plain(sample_weight), points, dtype=np.float64, ensure_non_negative=True)
+    )
     counted = weights > 0  # rows of weight zero are as if they were not there
     if not isinstance(objective.folds, int):
         if len(objective.folds) != len(points):

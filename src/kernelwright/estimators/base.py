@@ -6,6 +6,7 @@ import copy
 import functools
 import itertools
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ from torch import Tensor
 from kernelwright.arrays import check_labels, check_memory, class_labels, row_weights, validate_data
 from kernelwright.calibration import Link, ProbabilityMap
 from kernelwright.chunks import dask_mean, is_dask, lazily
+from kernelwright.embedding import TrainingSet
+from kernelwright.errors import CalibrationWarning, OverfitWarning
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.linalg import finite
 from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
@@ -26,7 +29,14 @@ from kernelwright.solvers import LEARNED_FROM, estimated_bytes
 from kernelwright.support import Support
 from kernelwright.training import Step
 
-__all__ = ["KernelEstimator", "ProbabilityClassifier", "by_chunks", "refuse_if_too_large", "with_lines"]
+__all__ = [
+    "KernelEstimator",
+    "ProbabilityClassifier",
+    "by_chunks",
+    "refuse_if_too_large",
+    "warn_of_bad_fit",
+    "with_lines",
+]
 
 BLOCK_ENTRIES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
 
@@ -52,6 +62,7 @@ class ProbabilityClassifier(ClassifierMixin):
 
     classes_: np.ndarray
     class_weight: Any
+    class_weight_: np.ndarray  # what the rows of each class are weighted by, relative to each other
     probability_map_: ProbabilityMap
     class_prior_: np.ndarray  # what probabilities return to far from all training rows
     trust_: float = 1.0  # in the model, the rest is the class frequencies'
@@ -63,6 +74,8 @@ class ProbabilityClassifier(ClassifierMixin):
         weights = row_weights(y, sample_weight, self.class_weight)
         kept = weights > 0
         self.classes_, labels = class_labels(y[kept], self)
+        plain_weights = row_weights(y, sample_weight, None)[kept]
+        self.class_weight_ = np.bincount(labels, weights[kept]) / np.bincount(labels, plain_weights)
         return labels, weights[kept], kept
 
     def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
@@ -81,19 +94,30 @@ class ProbabilityClassifier(ClassifierMixin):
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
     @by_chunks
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, unweighted: bool = False) -> np.ndarray:
         """Calibrated probabilities, a column for each of ``classes_``.
 
         Where a row has less :meth:`support` than is usual, they are drawn to the class frequencies, and far from all
         training rows they are these (except with ``probability="clip"``, which is Eq. (6) to the letter).
+
+        Parameters
+        ----------
+        X : array-like
+        unweighted : bool, default=False
+            With ``class_weight`` probabilities are those of the weighted population, in which each class is as
+            frequent as its weight makes it, and so are the answers of :meth:`predict`. ``True`` gives those of rows as
+            they come: each divided by the weight of its class, and brought to sum one again.
         """
-        return np.exp(self.predict_log_proba(X))
+        return np.exp(self.predict_log_proba(X, unweighted=unweighted))
 
     @by_chunks
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, *, unweighted: bool = False) -> np.ndarray:
         """Logarithm of :meth:`predict_proba`."""
         outputs, support = self._outputs_and_support(X)
-        return self._link()(outputs, support).numpy()
+        log_p = self._link()(outputs, support)
+        if unweighted:
+            log_p = torch.log_softmax(log_p - torch.from_numpy(self.class_weight_).log(), 1)
+        return log_p.numpy()
 
     def predict_with_support(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """:meth:`predict_proba` and :meth:`support` at the price of one of them."""
@@ -221,6 +245,38 @@ class KernelEstimator(BaseEstimator):
             with torch.no_grad():
                 K = kernel.forward(block, training)
             yield K if kernel.bounded else finite(K, number * rows)
+
+
+FITTED, TIMID, JUDGED_FROM = 0.98, 0.3, 20  # shares of rows, and rows below which luck decides
+
+
+def warn_of_bad_fit(answers: Tensor, fitted: TrainingSet, log_p: Tensor, left_out: TrainingSet) -> None:
+    """Say where rows left out contradict the fit: it tells them no better than chance, or far better than it says.
+
+    ``answers`` are the numbers of the classes named at fitted rows, ``log_p`` those of probabilities at rows left out.
+    """
+    if left_out.n_units < JUDGED_FROM:
+        return
+    labels, w = left_out.targets.argmax(1), left_out.weights / left_out.total_weight
+    right, sure = float(w @ (log_p.argmax(1) == labels).double()), float(w @ log_p.exp().amax(1))
+    most = float((w @ left_out.targets).max())
+    told = float(fitted.weights @ (answers == fitted.targets.argmax(1)).double()) / fitted.total_weight
+    if told >= FITTED and right <= most:
+        warnings.warn(
+            f"The model overfits: it tells {100 * told:.0f} % of its training rows, but only {100 * right:.0f} % of "
+            f"the rows that are left out, where the most frequent class alone would tell {100 * most:.0f} %. Use "
+            "learn='auto', a larger ridge or a longer length scale; or there is nothing to learn.",
+            OverfitWarning,
+            stacklevel=4,
+        )
+    elif right - sure > TIMID:
+        warnings.warn(
+            f"The probabilities are far too timid: {100 * right:.0f} % of the rows that are left out are told right, "
+            f"with a mean confidence of {100 * sure:.0f} %. Use learn='auto' or more rows of each class, or trust only "
+            "the order of the classes.",
+            CalibrationWarning,
+            stacklevel=4,
+        )
 
 
 def refuse_if_too_large(n_rows: int, solver: str = "exact", size: int = 0, learned_from: int = LEARNED_FROM) -> None:

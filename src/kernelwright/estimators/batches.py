@@ -241,6 +241,9 @@ class BatchFitting:
         if classes is None:
             return
         known, self.classes_ = self.classes_, np.unique(classes)
+        if not isinstance(self.class_weight, str):  # of classes that no row has shown yet, too
+            of_class = self.class_weight or {}
+            self.class_weight_ = np.array([float(of_class.get(label, 1.0)) for label in self.classes_])
         moments, sample, n_rows = self._moments
         places = torch.from_numpy(np.searchsorted(self.classes_, known))
 
@@ -368,6 +371,7 @@ class BatchFitting:
             )
         validate_data(self, example_row(X), skip_check_array=True)  # names and number of columns
         chunks, self.classes_, self._weighted = DaskRows.read(X, y, sample_weight, self.class_weight, self)
+        self.class_weight_ = chunks.factors
         return chunks
 
     def _fit_chunks(self, kernel: Any, chunks: Chunks) -> Self:

@@ -26,16 +26,18 @@ from kernelwright.errors import NumericalRepairWarning
 from kernelwright.estimators.base import (
     MERGE_UP_TO,
     refuse_if_too_large,
+    warn_of_bad_fit,
     with_lines,
 )
 from kernelwright.estimators.batches import BatchFitting, EmbeddedRows, Rows, counted_groups, refuse_groups_of_chunks
-from kernelwright.estimators.bounds import HERDED, UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
+from kernelwright.estimators.bounds import HERDED, UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms, left_out_losses
 from kernelwright.estimators.predictions import EmbeddingPredictions
 from kernelwright.features import FeatureMap, Nystroem, fourier_features
 from kernelwright.indefinite import signature
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.linalg import threads_for
+from kernelwright.risk import LeftOutLoss
 from kernelwright.scaling import fit_scaler
 from kernelwright.solvers import (
     LEARNED_FROM,
@@ -55,6 +57,7 @@ from kernelwright.tuning import MANY, Settings, choose
 __all__ = ["EmbeddingClassifier"]
 
 FLIPPED_LANDMARKS = 1000  # of a kernel that may be indefinite
+REFITTED_UP_TO, REFITTED_PARTS = 2000, 10  # rows and parts, for an estimate of the risk without what learning hides
 
 LEARN = (
     "auto",
@@ -327,7 +330,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
             whole groups, and n in its formulas is the number of groups.
         """
         self._validate_params()
-        self.__dict__.pop("_moments", None)
+        for name in ("_moments", "_refitted"):
+            self.__dict__.pop(name, None)
         self._weight_unit = 1.0  # what a weight of one counts
         asked = self._asked_for()
         # From where the last fit ended, unless another kernel was asked for since then, or one just as it is given.
@@ -582,8 +586,9 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
                 self.probability_map_ = fit_map(name, outputs, rows.targets, rows.weights, frequencies)
         self.class_prior_, self.trust_ = frequencies.numpy(), 1.0
         if isinstance(name, str):
-            log_p = self._link()(outputs + shift, found.left_out.support)
-            self.trust_ = trust_in(log_p, rows.targets, rows.weights)
+            untouched = self._link()(outputs + shift, found.left_out.support)
+            self.trust_ = trust_in(untouched, rows.targets, rows.weights)
+        log_p = self._link()(outputs + shift, found.left_out.support)
         self.complexity_ = alpha * math.sqrt(found.squared_norm)
         self.prior_ = (rows.prior + shift).numpy()
         self.points_ = np.empty((0, 0)) if found.points is None else found.points.numpy()
@@ -592,13 +597,59 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         self.precision_, self.jitter_ = found.precision, found.jitter
         self._risk_terms = RiskTerms.of(
             (found.fitted + shift, found.fitted_rows),
-            (outputs + shift, self._link()(outputs + shift, found.left_out.support), rows),
+            (outputs + shift, log_p, rows),
             n_rows=self._n_rows(),
             prior=float(np.linalg.norm(self.prior_)),
             fixed_kernel=not self._warm and (self.kernel_share is not None or self._kernel_as_given()),
             faults=self._bound_faults(),
         )
         self.training_loss_ = self._risk_terms.training_loss
+        warn_of_bad_fit((found.fitted + shift).argmax(1), found.fitted_rows, log_p, rows)
+
+    def _refitted_losses(self) -> tuple[dict[str, LeftOutLoss], int]:
+        """Losses at each part of the rows by all that the others teach: kernel, ridge and probabilities."""
+        if self.solver_ != "exact" or len(self.points_) > REFITTED_UP_TO or self._given_matrix():
+            return {}, 0
+        if not hasattr(self, "_refitted"):
+            outputs, log_p, rows = self._without_parts(REFITTED_PARTS)
+            self._refitted = left_out_losses(outputs, log_p, rows)
+        return self._refitted, REFITTED_PARTS
+
+    def _given_matrix(self) -> bool:
+        """Whether points are places in a matrix, or were learned from elsewhere: nothing to learn anew from."""
+        return self.kernel == "precomputed" or self.kernel_share is not None
+
+    def _without_parts(self, n_parts: int) -> tuple[Tensor, Tensor, TrainingSet]:
+        """Outputs and log probabilities of all rows, each by a model of the rows that are not in its part."""
+        points, V = torch.from_numpy(self.points_), torch.from_numpy(self.coefficients_)
+        rows = self._rows.training_set(points, V).unmerged()
+        folds = torch.from_numpy(rows.folds(min(n_parts, rows.n_units)))
+        outputs, log_p = torch.zeros_like(rows.targets), torch.zeros_like(rows.targets)
+        for fold in folds.unique():
+            held = folds == fold
+            some = rows.subset(~held)
+            if len(some.strata.unique()) < 2:
+                outputs[held], log_p[held] = rows.prior, torch.log(smoothed_prior(some.targets, some.weights))
+                continue
+            outputs[held], log_p[held] = self._taught_by(some, rows.points[held])
+        return outputs, log_p, rows
+
+    def _taught_by(self, data: TrainingSet, new: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs and log probabilities at new points by a model like this one, of other rows."""
+        other = copy.copy(self)
+        other.callback, other.verbose, other._warm = None, 0, False
+        data = replace(data, weights=data.weights * (data.n_units / data.total_weight))
+        if self.learn == "auto":
+            data = replace(data, prior=smoothed_prior(data.targets, data.weights))
+        random = generator(self.random_state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # this model has given its own
+            other._learn(self._start_kernel(), data, len(data), random)
+            all_of_them, place = np.ones(len(data), dtype=bool), np.arange(len(data))
+            other._rows = EmbeddedRows.of(all_of_them, place, data.weights.numpy(), data)
+            other._solve(data, random)
+        outputs, support = other._at_rows(None, new)
+        return outputs, other._link()(outputs, support)
 
     def _n_rows(self) -> float:
         return self._moments[0].total if self._explicit else float(self._rows.weights.sum())

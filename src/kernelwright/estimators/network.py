@@ -26,7 +26,14 @@ from kernelwright.chunks import Block, DaskRows, example_row, is_dask
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
 from kernelwright.errors import CollapseWarning
-from kernelwright.estimators.base import MERGE_UP_TO, ProbabilityClassifier, by_chunks, refuse_if_too_large, with_lines
+from kernelwright.estimators.base import (
+    MERGE_UP_TO,
+    ProbabilityClassifier,
+    by_chunks,
+    refuse_if_too_large,
+    warn_of_bad_fit,
+    with_lines,
+)
 from kernelwright.estimators.batches import Rows, counted_groups, refuse_groups_of_chunks
 from kernelwright.estimators.bounds import UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.kernels import Kernel
@@ -351,6 +358,7 @@ class EmbeddingNetworkClassifier(
         validate_data(self, example_row(X), skip_check_array=True)  # names and number of columns
         options = {"dtype": [np.float64, np.float32], "allow_nd": True}
         chunks, self.classes_, self._weighted = DaskRows.read(X, y, sample_weight, self.class_weight, self, **options)
+        self.class_weight_ = chunks.factors
         self._holdout = None
         if self.kernel is not None and len(chunks) > chunks.n_gathered:
             raise ValueError(
@@ -520,6 +528,7 @@ class EmbeddingNetworkClassifier(
             n_rows=n_rows,
             faults=self._bound_faults(),
         )
+        warn_of_bad_fit(solution.fitted.argmax(1), some, log_p, some)
         self.jitter_ = solution.jitter
         self.ridge_, self.complexity_ = solution.ridge, math.sqrt(sup * solution.squared_norm)
         self.coefficients_ = solution.coefficients.numpy()

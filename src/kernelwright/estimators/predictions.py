@@ -81,6 +81,8 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
         Squashed inputs never leave their range, and random Fourier features are periodic; what a kernel of the same
         length scales would lose on the way there is lost here.
         """
+        if X is None:  # points of training rows, which lie within the range
+            return torch.ones(len(points), dtype=torch.float64)
         if isinstance(self.scaler_, TableViews):
             beyond = torch.from_numpy(self.scaler_.beyond(X))
         elif isinstance(self.features_, RandomFourier | Concatenated):
