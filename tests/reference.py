@@ -275,9 +275,13 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return e / e.sum(1, keepdims=True)
 
 
-def power_map(F: np.ndarray, sharpness: float, softness: float) -> np.ndarray:
-    h = (F + np.sqrt(F**2 + 4 * softness**2)) / 2
-    return h**sharpness / (h**sharpness).sum(1, keepdims=True)
+def power_map(F: np.ndarray, sharpness: float, softness: float, frequencies: Any = None) -> np.ndarray:
+    def positive(f: Any) -> Any:
+        return (f + np.sqrt(np.square(f) + 4 * softness**2)) / 2
+
+    pi = np.full(F.shape[1], 1 / F.shape[1]) if frequencies is None else np.asarray(frequencies)
+    p = pi * (positive(F) / positive(pi)) ** sharpness
+    return p / p.sum(1, keepdims=True)
 
 
 def cross_entropy(p: np.ndarray, targets: np.ndarray, w: np.ndarray) -> float:

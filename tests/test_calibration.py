@@ -1,5 +1,7 @@
 """Maps from raw outputs to probabilities: naive formulas, optimality of the fit, and extreme outputs."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -25,6 +27,7 @@ from kernelwright.calibration import (
     fit_shifted_power,
     rejection_curve,
     reliability,
+    trust_in,
 )
 from tests import reference as naive
 
@@ -148,22 +151,40 @@ def test_no_other_sharpness_is_better(w):
     assert loss([np.log(found.sharpness)]) <= best.fun + 1e-7
 
 
-@pytest.mark.parametrize("w", [np.ones(N), np.random.default_rng(2).uniform(0.2, 3.0, N)], ids=["ones", "weights"])
-def test_no_other_power_is_better(w):
+WEIGHTINGS = {"ones": np.ones(N), "weights": np.random.default_rng(2).uniform(0.2, 3.0, N)}
+weightings = pytest.mark.parametrize("w", list(WEIGHTINGS.values()), ids=list(WEIGHTINGS))
+PI = np.array([0.5, 0.3, 0.2])
+# What most tables ask for, and how many rows that counts for, of maps that keep the class frequencies or do not.
+anchors = pytest.mark.parametrize(
+    ("pi", "usual", "pull"), [(None, 1.1, 1.0), (PI, 0.5, 4.0)], ids=["free", "keeps frequencies"]
+)
+
+
+def tensor_or_none(pi):
+    return None if pi is None else tensor(pi)
+
+
+def penalised(F, Y, w, theta, pi, usual, pull):
+    fit = naive.cross_entropy(naive.power_map(F, *np.exp(theta), pi), smoothed(Y, w), w)
+    return fit + 0.5 * (pull * (theta[0] - usual) ** 2 + (theta[1] + 2.4) ** 2) / w.sum()
+
+
+@weightings
+@anchors
+def test_no_other_power_is_better(w, pi, usual, pull):
     F, _, Y = sample()
 
     def loss(theta):
-        away = np.subtract(theta, (1.1, -2.4))  # what most tables ask for counts like one row
-        fit = naive.cross_entropy(naive.power_map(F, *np.exp(theta)), smoothed(Y, w), w)
-        return fit + 0.5 * (away**2).sum() / w.sum()
+        return penalised(F, Y, w, theta, pi, usual, pull)
 
-    found = fit_map("power", tensor(F), tensor(Y), tensor(w))
+    found = fit_map("power", tensor(F), tensor(Y), tensor(w), tensor_or_none(pi))
     starts = ([0.0, -3.0], [2.0, -1.0], [1.0, -5.0])
     best = min(minimize(loss, start, method="Nelder-Mead", bounds=[(-3, 4), (-9, 1)]).fun for start in starts)
     assert loss(np.log([found.sharpness, found.softness])) <= best + 1e-5
 
 
-def test_no_other_shift_is_better():
+@anchors
+def test_no_other_shift_is_better(pi, usual, pull):
     F, _, Y = sample()
     F[:, 0] += 0.2  # the outputs of one class are too large
     F -= F.mean(1, keepdims=True) - 1 / 3
@@ -171,39 +192,54 @@ def test_no_other_shift_is_better():
 
     def loss(theta):
         shift = np.append(theta[2:], -np.sum(theta[2:]))
-        away = np.array([theta[0] - 1.1, theta[1] + 2.4, *np.sqrt(200.0) * shift])
-        fit = naive.cross_entropy(naive.power_map(F + shift, *np.exp(theta[:2])), smoothed(Y, w), w)
-        return fit + 0.5 * (away**2).sum() / w.sum()
+        return penalised(F + shift, Y, w, theta[:2], pi, usual, pull) + 0.5 * 200.0 * (shift**2).sum() / w.sum()
 
-    found, shift = fit_shifted_power(tensor(F), tensor(Y), tensor(w))
+    found, shift = fit_shifted_power(tensor(F), tensor(Y), tensor(w), tensor_or_none(pi))
     theta = np.array([np.log(found.sharpness), np.log(found.softness), *shift[:2]])
     best = minimize(loss, theta + 0.05, method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-9, "fatol": 1e-12})
     assert loss(theta) <= best.fun + 1e-6
     assert float(shift.sum()) == pytest.approx(0.0, abs=1e-12)
-    assert -0.25 < float(shift[0]) < -0.05
+    assert -0.25 < float(shift[0]) < -0.01
 
 
-@pytest.mark.parametrize("w", [np.ones(N), np.random.default_rng(2).uniform(0.2, 3.0, N)], ids=["ones", "weights"])
-def test_the_calibrated_loss_and_its_gradient(w):
+@weightings
+@anchors
+def test_the_calibrated_loss_and_its_gradient(w, pi, usual, pull):
     F, _, Y = sample()
 
     def loss(outputs):
-        return calibrated_log_loss(tensor(outputs), tensor(Y), tensor(w))
+        return calibrated_log_loss(tensor(outputs), tensor(Y), tensor(w), tensor_or_none(pi))
 
     value, gradient = loss(F)
-
-    def naive_loss(theta):
-        away = np.subtract(theta, (1.1, -2.4))
-        fit = naive.cross_entropy(naive.power_map(F, *np.exp(theta)), smoothed(Y, w), w)
-        return fit + 0.5 * (away**2).sum() / w.sum()
-
-    best = minimize(naive_loss, [1.0, -1.0], method="Nelder-Mead", bounds=[(-1.0, 2.0), (-1.6, 1.0)])
+    best = minimize(
+        lambda theta: penalised(F, Y, w, theta, pi, usual, pull),
+        [1.0, -1.0],
+        method="Nelder-Mead",
+        bounds=[(-1.0, 2.0), (-1.6, 1.0)],
+    )
     assert value == pytest.approx(best.fun, abs=1e-6)
     for i, k in [(0, 0), (7, 1), (100, 2), (299, 0)]:
         step = np.zeros_like(F)
         step[i, k] = 1e-4
         slope = (loss(F + step)[0] - loss(F - step)[0]) / 2e-4
         assert float(gradient[i, k]) == pytest.approx(slope, rel=1e-4, abs=1e-8)
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 1.6, 20.0])
+def test_outputs_that_say_nothing_are_mapped_to_the_class_frequencies(sharpness):
+    found = PowerMap(sharpness, 0.1, tuple(PI))(tensor(np.tile(PI, (3, 1))))
+    np.testing.assert_allclose(found, np.tile(PI, (3, 1)), rtol=1e-12)
+
+
+def test_trust_grows_with_rows_and_with_evidence():
+    def trust(n, p):
+        targets = torch.eye(2, dtype=torch.float64)[torch.arange(n) % 2]
+        log_p = torch.where(targets > 0, math.log(p), math.log(1 - p))
+        return trust_in(log_p, targets, torch.ones(n, dtype=torch.float64))
+
+    assert trust(15, 0.5) < trust(15, 0.999) < 0.5 < trust(30, 0.8) < trust(40, 0.9) < trust(100, 0.7) <= 1.0
+    assert trust(100, 0.5) > 0.99
+    assert trust(40, 0.99) > 0.99
 
 
 @each_fitted

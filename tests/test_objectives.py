@@ -351,8 +351,8 @@ def autograd(
         prior=data.prior,
         **settings(loss=how.loss, tau=how.complexity_weight),
     )
-    away = torch.log(ridge * data.total_weight) - math.log(0.1)  # the absolute ridge is drawn to 0.1
-    value = value + how.shrinkage / data.total_weight * (hyper.kernel.penalty() + 0.05 * away**2)
+    away = (torch.log(ridge * data.total_weight) - math.log(5.0)) / 2.0  # the absolute ridge is drawn to 5
+    value = value + how.shrinkage / data.total_weight * (hyper.kernel.penalty() + torch.log(1 + 0.5 * away**2))
     raw = dict(hyper.named_parameters())
     grads = torch.autograd.grad(value, list(raw.values()), allow_unused=True)
     return float(value.detach()), {
@@ -468,7 +468,8 @@ def test_parts_of_an_evaluation_add_up():
     data = TrainingSet.of(torch.from_numpy(X), one_hot(LABELS, M))
     kernel = Gaussian([0.5, 1.0, 2.0, 4.0])
     found = Objective("rademacher", complexity_weight=TAU, shrinkage=1.0)(Hyperparameters(kernel, RIDGE), data)
-    penalty = (float(kernel.penalty().detach()) + 0.05 * math.log(RIDGE * N / 0.1) ** 2) / N
+    caution = math.log(1 + 0.5 * (math.log(RIDGE * N / 5.0) / 2.0) ** 2)
+    penalty = (float(kernel.penalty().detach()) + caution) / N
     assert found.value == pytest.approx(found.loss + TAU * found.complexity + penalty, rel=1e-12)
     K = naive.gram(naive.gaussian([0.5, 1.0, 2.0, 4.0]), X)
     assert found.complexity == pytest.approx(

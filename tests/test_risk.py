@@ -8,6 +8,7 @@ import scipy.stats
 import torch
 
 from kernelwright.risk import (
+    LeftOutLoss,
     RiskBound,
     brier_loss,
     clipped_log_loss,
@@ -21,7 +22,7 @@ from kernelwright.risk import (
 )
 from tests import reference as naive
 
-LOSSES = {"log": clipped_log_loss, "brier": brier_loss}
+LOSSES = {"log": clipped_log_loss, "brier": lambda F, Y, w, _: brier_loss(F, Y, w)}
 RNG = np.random.default_rng(0)
 LABELS = np.arange(10) % 3
 Y = np.eye(3)[LABELS]
@@ -189,9 +190,36 @@ def test_too_few_held_out_rows_are_refused(rows):
 
 
 def test_an_estimate_is_a_weighted_mean_and_promises_nothing():
-    estimate = left_out_estimate([0.0, 1.0], [3.0, 1.0], "clipped")
+    estimate = left_out_estimate(LeftOutLoss.of([0.0, 1.0], [3.0, 1.0]), "clipped", 0.05)
     assert estimate.total == pytest.approx(0.25)
     assert (estimate.confidence, estimate.guaranteed) == (0.0, False)
+    refitted = left_out_estimate(LeftOutLoss.of([0, 1], [1, 1]), "error", 0.05, LeftOutLoss.of([1, 1], [1, 1]), 2)
+    assert refitted.total == pytest.approx(1.0)
+    assert list(refitted.parts.values()) == pytest.approx([0.5, 0.5])
+
+
+def test_how_exact_a_mean_of_losses_is():
+    values = RNG.random(50)
+    plain = LeftOutLoss.of(values, np.ones(50))
+    assert plain.standard_error == pytest.approx(values.std(ddof=1) / math.sqrt(50))
+    assert plain.n_effective == pytest.approx(50)
+    copies = LeftOutLoss.of(np.repeat(values, 3), np.ones(150), groups=np.repeat(np.arange(50), 3))
+    assert copies == plain or copies.standard_error == pytest.approx(plain.standard_error)
+    assert copies.n_effective == pytest.approx(50)
+    merged = LeftOutLoss.of(values, 3 * np.ones(50), counts=3 * np.ones(50))
+    apart = LeftOutLoss.of(np.repeat(values, 3), np.ones(150))
+    assert merged.standard_error == pytest.approx(apart.standard_error, rel=1e-9)
+    weights = RNG.uniform(0.1, 10, 50)
+    assert LeftOutLoss.of(values, weights).n_effective == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+
+
+@pytest.mark.parametrize("p", [0.03, 0.2, 0.5])
+def test_the_upper_limit_of_a_share_holds_as_often_as_it_says(p):
+    rng = np.random.default_rng(0)
+    trials = [LeftOutLoss.of(rng.random(80) < p, np.ones(80)).upper(0.1, share=True) for _ in range(800)]
+    assert np.mean(np.array(trials) >= p) >= 0.9 - 2 * math.sqrt(0.1 * 0.9 / 800)
+    assert LeftOutLoss.of(np.zeros(30), np.ones(30)).upper(0.05, share=True) == pytest.approx(1 - 0.05 ** (1 / 30))
+    assert LeftOutLoss.of(np.ones(30), np.ones(30)).upper(0.05, share=True) == 1.0
 
 
 def test_clipped_losses_lie_between_zero_and_one():

@@ -196,6 +196,9 @@ def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndar
     if largest > 0:
         with np.errstate(under="ignore"):
             weights /= largest  # their sum must not overflow
+    # A factor on all weights moves their last digits, and learning would carry that far: these digits go.
+    mantissa, exponent = np.frexp(weights)
+    weights = np.ldexp(np.round(mantissa * 2.0**40) / 2.0**40, exponent)
     weights[weights < NO_WEIGHT] = 0.0
     counted = weights > 0
     totals = ClassTotals.of(y[counted], weights[counted])

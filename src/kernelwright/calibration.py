@@ -18,7 +18,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor
 
-from kernelwright.embedding import clip_normalise, smoothed_prior
+from kernelwright.embedding import clip_normalise
 
 __all__ = [
     "ClipMap",
@@ -190,7 +190,7 @@ def fit_map(
 ) -> ProbabilityMap:
     """Fit the map called "power", "softmax" or "clip", or a scikit-learn calibrator, to outputs at one-hot targets.
 
-    ``frequencies`` are those of the classes, where the targets are of few rows.
+    ``frequencies`` are those of the classes, where outputs are drawn to them: a power map is to keep them.
     """
     if not isinstance(name, str):
         return EstimatorMap.fit(name, outputs, targets, weights)
@@ -212,7 +212,8 @@ def fit_map(
 
 
 # Of log sharpness, log softness and the shifts: what suits most tables, how many rows that counts for, and limits.
-POWER_USUAL, POWER_PULL, POWER_BOUNDS = (0.5, -2.4, 0.0), (4.0, 1.0, 200.0), ((-3.0, 4.0), (-9.0, 1.0), (0.0, 0.0))
+POWER_USUAL, POWER_PULL, POWER_BOUNDS = (1.1, -2.4, 0.0), (1.0, 1.0, 200.0), ((-3.0, 4.0), (-9.0, 1.0), (0.0, 0.0))
+ANCHORED_USUAL, ANCHORED_PULL = (0.5, -2.4, 0.0), (4.0, 1.0, 200.0)  # the same of maps that keep the frequencies
 SHIFTED_BOUNDS = (*POWER_BOUNDS[:2], (-0.5, 0.5))
 # While a kernel is learned, a map that could be as steep as it likes would reward outputs that fit by luck.
 LEARNING_BOUNDS = ((-1.0, 2.0), (-1.6, 1.0), (0.0, 0.0))
@@ -231,14 +232,14 @@ def fit_shifted_power(
 
 
 def calibrated_log_loss(
-    outputs: Tensor, targets: Tensor, weights: Tensor, epsilon: float = 0.0
+    outputs: Tensor, targets: Tensor, weights: Tensor, frequencies: Tensor | None = None
 ) -> tuple[float, Tensor]:
     """Cross entropy of the probabilities that a power map fitted to these very outputs makes of them.
 
     Also its gradient in the outputs. The map is optimal, so its own numbers count as constants there (the envelope
-    theorem). ``epsilon`` is not used.
+    theorem).
     """
-    probability_map, _, value = _fit_power(outputs, targets, weights, LEARNING_BOUNDS)
+    probability_map, _, value = _fit_power(outputs, targets, weights, LEARNING_BOUNDS, frequencies)
     _, d_outputs, _ = probability_map.log_positive_part(outputs)
     _, slope = _smoothed_cross_entropy(targets, weights)(probability_map.logits(outputs))
     return value, slope.mul_(probability_map.sharpness).mul_(d_outputs)
@@ -253,8 +254,9 @@ def _fit_power(
 ) -> tuple[PowerMap, Tensor, float]:
     """The power map and the shifts of least penalised loss, and that loss."""
     n = float(weights.sum())
-    pi = smoothed_prior(targets, weights) if frequencies is None else frequencies
-    anchor = tuple(pi.tolist())
+    anchored = frequencies is not None
+    pi = torch.full_like(targets[0], 1.0 / targets.shape[1]) if frequencies is None else frequencies
+    anchor = tuple(pi.tolist()) if anchored else None
     cross_entropy = _smoothed_cross_entropy(targets, weights)
 
     def for_all(of_three: tuple[Any, ...]) -> np.ndarray:
@@ -264,7 +266,8 @@ def _fit_power(
         sharpness, softness = map(float, np.exp(theta[:2]))
         return PowerMap(sharpness, softness, anchor), torch.from_numpy(theta[2:] - theta[2:].mean())
 
-    usual, pull, limits = for_all(POWER_USUAL), for_all(POWER_PULL), for_all(bounds)
+    usual, pull = map(for_all, (ANCHORED_USUAL, ANCHORED_PULL) if anchored else (POWER_USUAL, POWER_PULL))
+    limits = for_all(bounds)
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         probability_map, shift = parts(theta)

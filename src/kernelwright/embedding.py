@@ -145,7 +145,7 @@ class TrainingSet:
         A stratum stands where its second row does: so strata come in random order, and those of one row last.
         """
         few = order[turn < ENOUGH_OF_A_CLASS]
-        second = torch.full((int(self.strata.max()) + 1,), len(order))
+        second = torch.full((int(self.strata.max()) + 1,), len(order))  # where there is none: at the end
         second[self.strata[order[turn == 1]]] = (turn == 1).nonzero()[:, 0]
         return few[second[self.strata[few]].argsort(stable=True)[:size]].sort().values
 
@@ -185,15 +185,26 @@ class TrainingSet:
     def folds(self, n_folds: int) -> np.ndarray:
         """A fold number for each row: rows take turns in the order of their strata, so that no fold is empty.
 
-        With groups these take turns, in the order of the strata of their first rows.
+        Groups take turns in the same way, each in the place of its first row.
         """
         if self.groups is None:
             return _dealt(self.strata, n_folds).numpy()
         _, number = self.groups.unique(return_inverse=True)
-        first = torch.full((int(number.max()) + 1,), len(number)).scatter_reduce(
-            0, number, torch.arange(len(number)), "amin"
-        )
-        return _dealt(self.strata[first], n_folds)[number].numpy()
+        rows = torch.arange(len(number))
+        first = torch.full((int(number.max()) + 1,), len(number)).scatter_reduce(0, number, rows, "amin")
+        dealt = torch.empty(len(first), dtype=torch.int64)
+        dealt[first.argsort()] = _dealt(self.strata[first.sort().values], n_folds)
+        return dealt[number].numpy()
+
+    def random_parts(self, n_parts: int, generator: torch.Generator) -> Tensor:
+        """A number of a part for each row, plainly at random; groups stay whole.
+
+        Parts that have their share of every class would say of a model that names the most frequent class how
+        frequent it is here, not among new rows.
+        """
+        unit = torch.arange(len(self)) if self.groups is None else self.groups.unique(return_inverse=True)[1]
+        n_units = int(unit.max()) + 1
+        return (torch.randperm(n_units, generator=generator) % min(n_parts, n_units))[unit]
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ from kernelwright.risk import EPSILON, brier_loss, clipped_log_loss, complexity_
 
 __all__ = ["Evaluation", "Hyperparameters", "Objective", "value_and_gradient"]
 
-LOSSES = {"log": clipped_log_loss, "brier": brier_loss, "calibrated": calibrated_log_loss}
+LOSSES = ("log", "brier", "calibrated")
 NAMES = ("rademacher", "empirical-risk", "held-out", "leave-one-out", "folds")
 
 
@@ -80,6 +80,15 @@ class Hyperparameters(nn.Module):
         return self.kernel.penalty() + torch.log1p(0.5 * away**2)
 
 
+def loss_and_slope(loss: str, outputs: Tensor, data: TrainingSet, epsilon: float) -> tuple[float, Tensor]:
+    """A loss of outputs at the rows of ``data``, and its gradient in the outputs."""
+    if loss == "brier":
+        return brier_loss(outputs, data.targets, data.weights)
+    if loss == "log":
+        return clipped_log_loss(outputs, data.targets, data.weights, epsilon)
+    return calibrated_log_loss(outputs, data.targets, data.weights, data.prior if bool(data.prior.any()) else None)
+
+
 @dataclass(frozen=True)
 class Setting:
     """The numbers at which an objective is evaluated, besides the kernel matrix."""
@@ -93,7 +102,7 @@ class Setting:
 
     def loss_and_slope(self, outputs: Tensor, data: TrainingSet) -> tuple[float, Tensor]:
         """The loss of outputs at the rows of ``data``, and its gradient G in the outputs."""
-        return LOSSES[self.loss](outputs, data.targets, data.weights, self.epsilon)
+        return loss_and_slope(self.loss, outputs, data, self.epsilon)
 
     def complexity_and_slope(self, squared_norm: float) -> tuple[float, float]:
         """``r = sqrt(sup * t)`` and ``c = tau * dr/dt``, for the squared norm t of an embedding."""
@@ -150,7 +159,7 @@ class Objective:
         if self.name not in NAMES:
             raise ValueError(f"The 'name' parameter must be one of {list(NAMES)}. Got {self.name!r} instead.")
         if self.loss not in LOSSES:
-            raise ValueError(f"The 'loss' of an objective must be one of {list(LOSSES)}. Got {self.loss!r} instead.")
+            raise ValueError(f"The 'loss' of an objective must be one of {LOSSES}. Got {self.loss!r} instead.")
         if not 0 < self.epsilon < 1 / math.e:
             raise ValueError(f"The 'epsilon' of an objective must lie between 0 and 1/e. Got {self.epsilon!r} instead.")
 
@@ -199,7 +208,7 @@ class Objective:
                 ridge=hyper.ridge,
                 sup=sup,
                 tau=tau,
-                score=lambda F, rows: LOSSES[self.loss](F, rows.targets, rows.weights, self.epsilon),
+                score=lambda F, rows: loss_and_slope(self.loss, F, rows, self.epsilon),
                 folds=self._folds(data) if self.name in ("held-out", "folds") else np.zeros(0),
             )
             penalty = self.shrinkage / data.total_weight * hyper.penalty(data.total_weight)

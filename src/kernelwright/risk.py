@@ -45,8 +45,8 @@ def clipped_log_loss(
     return float(value), slope[:, None] * targets
 
 
-def brier_loss(outputs: Tensor, targets: Tensor, weights: Tensor, epsilon: float = 0.0) -> tuple[float, Tensor]:
-    """Weighted mean of ``|f - y|^2`` and its gradient in the outputs (``epsilon`` is not used)."""
+def brier_loss(outputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[float, Tensor]:
+    """Weighted mean of ``|f - y|^2`` and its gradient in the outputs."""
     share = weights / weights.sum()
     residual = outputs - targets
     return float((share[:, None] * residual * residual).sum()), 2.0 * share[:, None] * residual

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from kernelwright.embedding import TrainingSet, rows_by_group
-from kernelwright.linalg import Factor, triangular_solve
+from kernelwright.linalg import Factor, eigen, triangular_solve
 
 __all__ = ["UNUSUAL", "FeatureSupport", "KernelSupport", "Support", "nearest_other"]
 
@@ -71,11 +71,10 @@ class FeatureSupport(Support):
         directions = torch.randn(len(factor), SKETCH, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
         sketch = triangular_solve(factor, directions, transposed=True) / SKETCH**0.5
         unscaled = cls(sketch, 1.0, 1.0)
-        inverse_leverage = unscaled._inverse_leverage(Z)
-        if rows.groups is None:
-            inverse_leverage -= rows.weights * rows.one_of_equals  # left out: (1 - w q) / q
+        if rows.groups is None:  # left out: (1 - w q) / q
+            inverse_leverage = unscaled._inverse_leverage(Z) - rows.weights * rows.one_of_equals
         else:
-            inverse_leverage *= _share_without_group(factor, Z, rows)
+            inverse_leverage = _inverse_leverage_without_group(Z @ sketch, rows)
         # Half a hundredth each: a row is unusual if it is by one of the two.
         by_leverage, by_norm = (_level(v, rows.weights, 0.5 * UNUSUAL) for v in (inverse_leverage, Z.square().sum(1)))
         return cls(sketch, by_leverage, by_norm, len(Z))
@@ -108,19 +107,21 @@ def nearest_other(K: Tensor, rows: TrainingSet) -> Tensor:
     return largest if rows.counts is None else torch.where(rows.counts >= 2, own, largest)
 
 
-def _share_without_group(factor: Factor, Z: Tensor, rows: TrainingSet) -> Tensor:
-    """By what part one over the leverage falls when the whole group of a row is left out.
+def _inverse_leverage_without_group(root: Tensor, rows: TrainingSet) -> Tensor:
+    """One over the leverage that each row would have if its group were not among the training rows.
 
-    With ``H = Z_g S^-1 Z_g^T`` the leverages go from H to ``H (I - W_g H)^-1``.
+    With ``H = root_g root_g^T`` and ``M = W^1/2 H W^1/2``, leverages go from ``diag H`` to ``diag M (I - M)^-1 / w``.
     """
     assert rows.groups is not None
-    share, half = torch.ones(len(Z), dtype=torch.float64), triangular_solve(factor, Z.T.contiguous()).T
+    found = torch.empty(len(root), dtype=torch.float64)
     for group in rows_by_group(rows.groups):
-        H = half[group] @ half[group].transpose(1, 2)
-        left = torch.eye(group.shape[1], dtype=torch.float64) - rows.weights[group][:, :, None] * H
-        without = torch.linalg.solve(left, H, left=False).diagonal(dim1=1, dim2=2)
-        share[group] = H.diagonal(dim1=1, dim2=2) / without.clamp(min=1e-300)
-    return share.clamp(0.0, 1.0)
+        w = rows.weights[group]
+        half = w.sqrt()[:, :, None] * root[group]
+        values, vectors = eigen(half @ half.transpose(1, 2))
+        odds = values.clamp(0.0, 1.0 - 1e-9) / (1.0 - values.clamp(0.0, 1.0 - 1e-9))  # a sketch may be above one
+        leverage = (vectors.square() * odds[:, None, :]).sum(2) / w
+        found[group] = 1.0 / leverage.clamp(min=1e-300)
+    return found
 
 
 def _level(support: Tensor, weights: Tensor, unusual: float) -> float:

@@ -4,11 +4,15 @@ import math
 
 import numpy as np
 import pytest
+import torch
+from sklearn.base import clone
 from sklearn.datasets import load_wine
 
 from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
+from kernelwright.arrays import generator
 from kernelwright.features import RandomFourier
 from kernelwright.kernels import Gaussian, Linear
+from kernelwright.risk import LOSSES
 
 # Inputs are 20 places with known probabilities of the second class, so a risk is a sum over 20 places, and thousands of
 # rows are 40 distinct ones.
@@ -109,9 +113,32 @@ def test_leave_one_out_is_the_mean_over_refitted_models():
         other = fixed(probability="clip").set_params(ridge=0.1 * 25 / 24).fit(X[kept], y[kept])
         losses.append(-np.log(np.clip(other.raw_outputs(X[[i]])[0, y[i]], 1 / math.e, 1)))
         wrong.append(other.predict(X[[i]])[0] != y[i])
-    assert model.risk_bound("leave-one-out").total == pytest.approx(np.mean(losses), rel=1e-8)
-    assert model.risk_bound("leave-one-out", loss="error").total == pytest.approx(np.mean(wrong))
+    closed_form = {loss: next(iter(model.risk_bound("leave-one-out", loss=loss).parts.values())) for loss in LOSSES}
+    assert closed_form["clipped"] == pytest.approx(np.mean(losses), rel=1e-8)
+    assert closed_form["error"] == pytest.approx(np.mean(wrong))
     assert not model.risk_bound("leave-one-out").guaranteed
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(80) // 4], ids=["rows", "groups"])
+def test_an_estimate_learns_anew_without_each_part(groups):
+    X, y = draw(80, 3)
+    model = EmbeddingClassifier(Gaussian(), scale=None, learn="rademacher", max_iter=5, random_state=0)
+    model.fit(X, y, groups=groups)
+    rows = model._rows.training_set(torch.from_numpy(model.points_), torch.from_numpy(model.coefficients_))
+    parts = rows.unmerged().random_parts(10, generator(0)).numpy()
+    points, labels = rows.unmerged().points.numpy(), rows.unmerged().strata.numpy()
+    names = None if groups is None else rows.unmerged().groups.numpy()
+    wrong = np.zeros(len(labels))
+    for part in range(10):
+        out = parts == part
+        own = None if names is None else names[~out]
+        other = clone(model).fit(points[~out], labels[~out], groups=own)
+        wrong[out] = other.predict(points[out]) != labels[out]
+    found = model.risk_bound("leave-one-out", loss="error")
+    assert found.total == pytest.approx(wrong.mean(), abs=1.5 / 80)
+    assert found.total < found.upper <= 1.0
+    assert found.upper == model.risk_bound("leave-one-out", loss="error").upper  # not drawn anew
+    assert model.risk_bound("leave-one-out", loss="error", beta=0.3).upper < found.upper
 
 
 def test_what_breaks_a_guarantee_is_said():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from mapie.classification import SplitConformalClassifier
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -12,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelwright import EmbeddingClassifier, KreinSVC, PredictionSets, datasets
 from kernelwright.conformal import scores_of
+from kernelwright.estimators import prediction_sets
 from kernelwright.features import Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian
 from kernelwright.support import KernelSupport
@@ -28,9 +30,13 @@ def blobs(n, seed=0):
 
 @parametrize_with_checks(
     [
-        PredictionSets(EmbeddingClassifier(max_iter=3)),
+        PredictionSets(EmbeddingClassifier(max_iter=3), n_folds=3, random_state=0),
         PredictionSets(LogisticRegression(), 0.8, method="split", random_state=0),
-    ]
+    ],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": "rows calibrate, whatever they weigh, and copies are two rows",
+        "check_sample_weight_equivalence_on_sparse_data": "the same",
+    },
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -78,7 +84,8 @@ def test_leave_one_out_sets_equal_the_jackknife_by_refitting(class_conditional, 
     X, y = blobs(60)
     new = RNG.uniform(-1, 2, size=(40, 2))
     classifier = EmbeddingClassifier(Gaussian(0.8), probability=probability, **GIVEN)
-    sets = PredictionSets(classifier, 0.8, class_conditional=class_conditional).fit(X, y)
+    options = {"method": "leave-one-out", "class_conditional": class_conditional}
+    sets = PredictionSets(classifier, 0.8, **options).fit(X, y)
     sets.classifier_._support = KernelSupport(0.0)  # no row is far
     sets._calibrate_left_out()
     expected = jackknife_plus(sets.classifier_, X, y, new, 0.8, class_conditional)
@@ -90,7 +97,8 @@ def test_explicit_features_leave_out_as_their_kernel_does():
     X, y = blobs(80)
     new = RNG.uniform(-1, 2, size=(30, 2))
     features = Polynomial(3)
-    explicit = PredictionSets(EmbeddingClassifier(features=features, probability="clip", **GIVEN)).fit(X, y)
+    classifier = EmbeddingClassifier(features=features, probability="clip", **GIVEN)
+    explicit = PredictionSets(classifier, method="leave-one-out").fit(X, y)
     rows = explicit._left_out
     for row in (0, 17, 79):
         kept = np.arange(80) != row
@@ -107,7 +115,8 @@ def test_explicit_features_leave_out_as_their_kernel_does():
 
 def test_equal_rows_are_left_out_one_at_a_time():
     X, y = blobs(40)
-    twice = PredictionSets(EmbeddingClassifier(Gaussian(0.8), **GIVEN)).fit(np.tile(X, (2, 1)), np.tile(y, 2))
+    classifier = EmbeddingClassifier(Gaussian(0.8), **GIVEN)
+    twice = PredictionSets(classifier, method="leave-one-out").fit(np.tile(X, (2, 1)), np.tile(y, 2))
     assert twice.n_calibration_ == 80
     model, rows = twice.classifier_, twice._left_out
     everything, labels = np.tile(X, (2, 1)), np.tile(y, 2)
@@ -151,23 +160,28 @@ def draws(method, n_draws=60, **parameters):
     return np.array(found)
 
 
+METHODS = ("cross", "leave-one-out", "split")
+each_method = pytest.mark.parametrize("method", METHODS)
+
+
 @pytest.fixture(scope="module")
 def by_method():
-    return {method: draws(method) for method in ("leave-one-out", "split")}
+    return {method: draws(method) for method in METHODS}
 
 
-@pytest.mark.parametrize("method", ["leave-one-out", "split"])
+@each_method
 def test_coverage_is_as_promised(by_method, method):
     coverage = by_method[method][:, 0]
     error = coverage.std() / np.sqrt(len(coverage))
     assert abs(coverage.mean() - 0.8) < 2 * error + 1 / 60  # a rank among 60 rows is a whole number
 
 
-def test_leave_one_out_sets_are_smaller(by_method):
-    assert by_method["leave-one-out"][:, 4].mean() < by_method["split"][:, 4].mean()
+@pytest.mark.parametrize("method", ["cross", "leave-one-out"])
+def test_sets_that_all_rows_calibrate_are_smaller(by_method, method):
+    assert by_method[method][:, 4].mean() < by_method["split"][:, 4].mean()
 
 
-@pytest.mark.parametrize("method", ["leave-one-out", "split"])
+@each_method
 def test_class_conditional_coverage_holds_for_the_rare_class_too(by_method, method):
     conditional = draws(method, class_conditional=True)
     for k in range(3):
@@ -192,15 +206,68 @@ def test_labels_and_names_are_those_of_the_classifier():
     np.testing.assert_array_equal(model.predict_proba(X), model.classifier_.predict_proba(X))
 
 
-def test_auto_splits_where_there_is_no_closed_form():
+def test_the_method_is_chosen_by_size_and_classifier(monkeypatch):
     X, y = blobs(100)
     assert PredictionSets(LogisticRegression()).fit(X, y).method_ == "split"
     landmarks = EmbeddingClassifier(Gaussian(0.8), solver="nystroem", n_landmarks=20, **GIVEN)
-    assert PredictionSets(landmarks).fit(X, y).method_ == "split"
     fourier = EmbeddingClassifier(features=RandomFourier(30), **GIVEN)
+    for classifier in (landmarks, fourier):
+        assert PredictionSets(classifier).fit(X, y).method_ == "cross"
+    monkeypatch.setattr(prediction_sets, "CROSS_UP_TO", 50)
+    assert PredictionSets(landmarks).fit(X, y).method_ == "split"
     assert PredictionSets(fourier).fit(X, y).method_ == "leave-one-out"
-    with pytest.raises(ValueError, match=r"method='leave-one-out' needs .* use method='split'"):
+    with pytest.raises(ValueError, match=r"method='leave-one-out' needs .* use method='cross' or 'split'"):
         PredictionSets(LogisticRegression(), method="leave-one-out").fit(X, y)
+    exact = EmbeddingClassifier("precomputed", **GIVEN)
+    assert PredictionSets(exact).fit(np.asarray(Gaussian(0.8)(X)), y).method_ == "leave-one-out"
+
+
+@pytest.mark.parametrize("class_conditional", [False, True])
+@pytest.mark.parametrize("groups", [None, np.arange(60) // 3], ids=["rows", "groups"])
+@pytest.mark.parametrize("classifier", [EmbeddingClassifier(Gaussian(0.8), **GIVEN), LogisticRegression()], ids=repr)
+def test_cross_sets_equal_cv_plus_by_hand(class_conditional, groups, classifier):
+    """The rule of CV+ as it is printed: a class is out if it is odder than too many rows by the models without them."""
+    X, y = blobs(60)
+    new = RNG.uniform(-1, 2, size=(40, 2))
+    options = {"method": "cross", "n_folds": 4, "random_state": 3, "class_conditional": class_conditional}
+    sets = PredictionSets(classifier, 0.8, **options).fit(X, y, groups=groups)
+    unit = np.arange(60) if groups is None else groups
+    part = (np.random.RandomState(3).permutation(unit.max() + 1) % 4)[unit]
+    below, counts = np.zeros((40, 3)), np.zeros(3)
+    for fold in range(4):
+        own, others = part == fold, part != fold
+        known = {} if groups is None or isinstance(classifier, LogisticRegression) else {"groups": groups[others]}
+        model = clone(classifier).fit(X[others], y[others], **known)
+        oddness, odd_new = 1 - model.predict_proba(X), 1 - model.predict_proba(new)
+        for row in np.flatnonzero(own):
+            for k in range(3):
+                if y[row] == k or not class_conditional:
+                    below[:, k] += oddness[row, y[row]] < odd_new[:, k] - 1e-12
+                    counts[k] += 1
+    np.testing.assert_array_equal(sets.predict_set(new), below < 0.8 * (counts + 1) - 1e-9)
+
+
+def test_sets_of_rows_that_belong_together_are_honest():
+    """Ten nearly equal rows of each of forty people: without groups the sets are far too small for new people."""
+    rng = np.random.default_rng(0)
+    people, labels = rng.normal(size=(40, 3)), rng.integers(0, 3, 40)
+    rows = np.repeat(np.arange(40), 10)
+    X, y = people[rows] + 1e-3 * rng.normal(size=(400, 3)), labels[rows]
+    new, truth = rng.normal(size=(500, 3)), rng.integers(0, 3, 500)
+    classifier = EmbeddingClassifier(Gaussian(), random_state=0)
+    covered = [
+        PredictionSets(classifier, random_state=0).fit(X, y, groups=g).predict_set(new)[np.arange(500), truth].mean()
+        for g in (None, rows)
+    ]
+    assert covered[0] < 0.75
+    assert covered[1] > 0.85
+
+
+def test_a_class_that_a_part_lacks_is_no_error():
+    X, y = blobs(60)
+    y[0] = 7
+    model = PredictionSets(EmbeddingClassifier(Gaussian(0.8), **GIVEN), random_state=0).fit(X, y)
+    assert model.predict_set(X).shape == (60, 4)
 
 
 def test_a_class_with_one_row_is_fitted_and_not_lost():

@@ -197,8 +197,7 @@ class KernelEstimator(BaseEstimator):
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
         if self.kernel_.takes_vectors or isinstance(self.kernel_, Precomputed):
-            finite_here = not isinstance(self.kernel_, Precomputed)  # which says where its own gaps are
-            return validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=finite_here)
+            return validate_data(self, X, dtype=np.float64, reset=False)
         return X
 
     def _new_points(self, X: Any) -> Tensor:
@@ -247,7 +246,7 @@ class KernelEstimator(BaseEstimator):
             yield K if kernel.bounded else finite(K, number * rows)
 
 
-FITTED, TIMID, JUDGED_FROM = 0.98, 0.3, 20  # shares of rows, and rows below which luck decides
+FITTED, APART, JUDGED_FROM = 0.98, 0.3, 20  # shares of rows that are told, and rows below which luck decides
 
 
 def warn_of_bad_fit(answers: Tensor, fitted: TrainingSet, log_p: Tensor, left_out: TrainingSet) -> None:
@@ -261,7 +260,7 @@ def warn_of_bad_fit(answers: Tensor, fitted: TrainingSet, log_p: Tensor, left_ou
     right, sure = float(w @ (log_p.argmax(1) == labels).double()), float(w @ log_p.exp().amax(1))
     most = float((w @ left_out.targets).max())
     told = float(fitted.weights @ (answers == fitted.targets.argmax(1)).double()) / fitted.total_weight
-    if told >= FITTED and right <= most:
+    if told >= FITTED and right <= most and told - right > APART:
         warnings.warn(
             f"The model overfits: it tells {100 * told:.0f} % of its training rows, but only {100 * right:.0f} % of "
             f"the rows that are left out, where the most frequent class alone would tell {100 * most:.0f} %. Use "
@@ -269,7 +268,7 @@ def warn_of_bad_fit(answers: Tensor, fitted: TrainingSet, log_p: Tensor, left_ou
             OverfitWarning,
             stacklevel=4,
         )
-    elif right - sure > TIMID:
+    elif right - sure > APART:
         warnings.warn(
             f"The probabilities are far too timid: {100 * right:.0f} % of the rows that are left out are told right, "
             f"with a mean confidence of {100 * sure:.0f} %. Use learn='auto' or more rows of each class, or trust only "

@@ -531,7 +531,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         labels, weights, kept = self._check_labels(y, sample_weight)
         self._weighted = bool(np.ptp(weights) > 0)
         if not isinstance(self.class_weight, str):
-            self._weight_unit = float(weights.sum() / self._given(y, sample_weight).sum())
+            with np.errstate(over="ignore"):
+                self._weight_unit = float(weights[0] / self._given(y, sample_weight)[kept][0])
         names = counted_groups(groups, kept)
         if not kernel.takes_vectors:
             return Rows(None, kernel.encode_training(X)[torch.from_numpy(kept)], labels, weights, names), kept
@@ -578,12 +579,13 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         outputs, rows = found.left_out.outputs, found.left_out.rows
         shift = torch.zeros_like(rows.prior)
         frequencies = smoothed_prior(found.fitted_rows.targets, found.fitted_rows.weights)
+        kept = frequencies if bool(rows.prior.any()) else None  # only where outputs are drawn to them
         with threads_for(0):  # many operations on few numbers
             # A shift would make the prior depend on rows that the fixed-kernel bound is about.
             if isinstance(name, str) and name == "power" and self.learn == "auto" and self.kernel_share is None:
-                self.probability_map_, shift = fit_shifted_power(outputs, rows.targets, rows.weights, frequencies)
+                self.probability_map_, shift = fit_shifted_power(outputs, rows.targets, rows.weights, kept)
             else:
-                self.probability_map_ = fit_map(name, outputs, rows.targets, rows.weights, frequencies)
+                self.probability_map_ = fit_map(name, outputs, rows.targets, rows.weights, kept)
         self.class_prior_, self.trust_ = frequencies.numpy(), 1.0
         if isinstance(name, str):
             untouched = self._link()(outputs + shift, found.left_out.support)
@@ -623,7 +625,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         """Outputs and log probabilities of all rows, each by a model of the rows that are not in its part."""
         points, V = torch.from_numpy(self.points_), torch.from_numpy(self.coefficients_)
         rows = self._rows.training_set(points, V).unmerged()
-        folds = torch.from_numpy(rows.folds(min(n_parts, rows.n_units)))
+        folds = rows.random_parts(n_parts, generator(self.random_state))
         outputs, log_p = torch.zeros_like(rows.targets), torch.zeros_like(rows.targets)
         for fold in folds.unique():
             held = folds == fold

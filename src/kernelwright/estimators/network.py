@@ -515,7 +515,7 @@ class EmbeddingNetworkClassifier(
         some = data.subset(judged)
         name = "softmax" if self.probability == "auto" else self.probability
         frequencies = smoothed_prior(data.targets, data.weights)
-        self.probability_map_ = fit_map(name, solution.left_out, some.targets, some.weights, frequencies)
+        self.probability_map_ = fit_map(name, solution.left_out, some.targets, some.weights)
         self.class_prior_, self.trust_ = frequencies.numpy(), 1.0
         self._support = solution.support
         log_p = self.probability_map_.log(solution.left_out)

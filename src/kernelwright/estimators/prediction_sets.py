@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -11,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import GroupShuffleSplit, StratifiedGroupKFold, StratifiedKFold, train_test_split
-from sklearn.utils import _safe_indexing, column_or_1d, indexable
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
+from sklearn.utils import _safe_indexing, check_random_state, column_or_1d, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
@@ -284,7 +283,8 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             _, sets = self._mapie.predict_set(X)
             return sets[:, :, 0]
         if self._parts:
-            smaller = sum(own.smaller(scores_of(self._log_proba(X, classifier))) for classifier, own in self._parts)
+            found = [own.smaller(scores_of(self._log_proba(X, classifier))) for classifier, own in self._parts]
+            smaller = torch.stack(found).sum(0)
         elif self._left_out is None:
             smaller = self._calibration.smaller(scores_of(self._log_proba(X)))
         else:
@@ -360,16 +360,14 @@ class FitRows:
         return next(splitter.split(self.y, self.y, self.groups))
 
     def folds(self, n_folds: int, random_state: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Numbers of the other rows and of the rows of each part, of every class a share; groups stay whole."""
-        units = len(self.y) if self.groups is None else len(np.unique(self.groups))
-        splitter = StratifiedKFold if self.groups is None else StratifiedGroupKFold
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The least populated class")
-            for others, part in splitter(min(n_folds, units), shuffle=True, random_state=random_state).split(
-                np.zeros((len(self.y), 1)), self.y, self.groups
-            ):
-                if len(part) and len(np.unique(self.y[others])) > 1:
-                    yield others, part
+        """Numbers of the other rows and of the rows of each part, drawn plainly at random; groups stay whole."""
+        unit = np.arange(len(self.y)) if self.groups is None else self.groups
+        order = check_random_state(random_state).permutation(int(unit.max()) + 1)
+        for part in range(min(n_folds, len(order))):
+            inside = (order % n_folds == part)[unit]
+            others, own = np.flatnonzero(~inside), np.flatnonzero(inside)
+            if len(own) and len(np.unique(self.y[others])) > 1:
+                yield others, own
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
