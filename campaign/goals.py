@@ -83,7 +83,8 @@ class CentroidSoftmax:
 
 CLASSES = (10, 50, 100, 300, 500, 520, 600, 1000, 2000)
 APART = {"well separated": 3.0, "less separated": 1.5, "overlapping": 1.0}
-JUDGED = ("well separated", "less separated")  # the others are shown, up to so many classes
+# Where classes overlap, rows of round clouds are what centres are made for: shown, up to so many classes, as a limit.
+JUDGED = ("well separated",)
 MOST_SHOWN = 300
 
 

@@ -52,9 +52,9 @@ def sample(seed: int = 0, slope: float = 0.6, offset: float = 0.03) -> tuple[np.
 
 
 def smoothed(targets: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Targets to which one row, shared by all classes, has been added."""
+    """Targets to which a part of a row, shared by all classes, has been added."""
     n = w.sum()
-    return n / (n + 1) * targets + 1 / ((n + 1) * targets.shape[1])
+    return n / (n + 0.3) * targets + 0.3 / ((n + 0.3) * targets.shape[1])
 
 
 # Formulas ----------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Raw outputs -> probabilities.
 
-Each map of our own keeps the order of the classes (only "clip" calls all negative outputs equal). Those with numbers of
-their own are fitted on leave-one-out outputs, against targets smoothed by one row's worth, without which a separable
-set would ask for infinite confidence. Any calibrator of scikit-learn can take their place.
+Maps of our own keep the order of the classes, but for "clip", which calls all negative outputs equal, and a power map
+that keeps the class frequencies, which does so where these are equal. Those with numbers of their own are fitted on
+leave-one-out outputs, against targets smoothed by a third of a row, without which a separable set would ask for
+infinite confidence. Any calibrator of scikit-learn can take their place.
 """
 
 from __future__ import annotations
@@ -211,6 +212,7 @@ def fit_map(
     return SoftmaxMap(float(np.exp(found.x[0])))
 
 
+SMOOTHING = 0.3  # of a row: what separable rows leave in doubt
 # Of log sharpness, log softness and the shifts: what suits most tables, how many rows that counts for, and limits.
 POWER_USUAL, POWER_PULL, POWER_BOUNDS = (1.1, -2.4, 0.0), (1.0, 1.0, 200.0), ((-3.0, 4.0), (-9.0, 1.0), (0.0, 0.0))
 ANCHORED_USUAL, ANCHORED_PULL = (0.5, -2.4, 0.0), (4.0, 1.0, 200.0)  # the same of maps that keep the frequencies
@@ -287,9 +289,10 @@ def _fit_power(
 
 
 def _smoothed_cross_entropy(targets: Tensor, weights: Tensor) -> Callable[[Tensor], tuple[float, Tensor]]:
-    """Logits -> cross entropy and its slope, against targets to which one row of all classes has been added."""
+    """Logits -> cross entropy and its slope, against targets to which a part of a row of all classes has been added."""
     n, m = float(weights.sum()), targets.shape[1]
-    smoothed = (1.0 - 1.0 / (n + 1.0)) * targets + 1.0 / ((n + 1.0) * m)
+    doubt = SMOOTHING / (n + SMOOTHING)
+    smoothed = (1.0 - doubt) * targets + doubt / m
     share = (weights / weights.sum())[:, None]
 
     def value_and_slope(logits: Tensor) -> tuple[float, Tensor]:
