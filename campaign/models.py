@@ -249,8 +249,9 @@ class TrainingLoop:
         weights = row_weights(y, sample_weight, None)
         kept = weights > 0
         classes, labels = class_labels(y[kept], self)
-        X, labels, weights, _ = merge_duplicates(X[kept], labels, weights[kept])
-        data = TrainingSet.of(as_matrix(X), one_hot(labels, len(classes)), weights=torch.from_numpy(weights))
+        rows = merge_duplicates(X[kept], labels, weights[kept], apart=weights[kept])
+        weights, counts = torch.from_numpy(rows.weights), torch.from_numpy(rows.counts)
+        data = TrainingSet.of(as_matrix(rows.X), one_hot(rows.y, len(classes)), weights=weights, counts=counts)
         self.hyper.kernel.prepare(data.points, data.weights)
         self.start = self.objective(self.hyper, data).value
         train(self.objective, self.hyper, data, optimizer=self.optimizer)

@@ -453,7 +453,7 @@ def test_nothing_is_said_of_overfitting_where_there_is_none(moons, wine):
 def test_probabilities_that_are_far_too_timid_are_told():
     X, y = load_iris(return_X_y=True)
     with pytest.warns(kw.CalibrationWarning, match="far too timid"):
-        EmbeddingClassifier(Gaussian(30.0), learn=None, ridge=1.0, probability="clip").fit(X, y)
+        EmbeddingClassifier(Gaussian(3.0), learn=None, ridge=1.0, probability="clip").fit(X, y)
 
 
 @pytest.mark.parametrize(("classes", "rows"), [(520, 2), (300, 3), (60, 5)])
@@ -585,7 +585,7 @@ def test_far_from_all_data_the_answer_is_the_class_frequencies(wine):
     model = EmbeddingClassifier(Gaussian(ard=True), scale="standard").fit(X_train, y_train)
     outputs = model.raw_outputs(np.full((1, 13), 1e6))
     np.testing.assert_allclose(outputs[0], model.prior_, atol=1e-9)
-    np.testing.assert_allclose(model.prior_, np.bincount(y_train) / len(y_train), atol=0.05)
+    np.testing.assert_allclose(model.prior_, np.bincount(y_train) / len(y_train), atol=0.06)
     assert outputs.sum() == pytest.approx(1.0)
 
 

@@ -630,6 +630,9 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         for fold in folds.unique():
             held = folds == fold
             some = rows.subset(~held)
+            if isinstance(self.class_weight, str):  # balanced anew
+                whole, part = (torch.bincount(each.strata, each.weights, len(self.classes_)) for each in (rows, some))
+                some = replace(some, weights=some.weights * (whole / part.clamp(min=1e-300))[some.strata])
             if len(some.strata.unique()) < 2:
                 outputs[held], log_p[held] = rows.prior, torch.log(smoothed_prior(some.targets, some.weights))
                 continue

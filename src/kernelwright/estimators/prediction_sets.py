@@ -72,9 +72,9 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     A set may be empty: where even the likeliest class is odder than almost all rows were. That is part of the promise;
     a model that is right more often than ``coverage`` says nothing about its oddest rows.
 
-    What is proved, for exchangeable rows: "split" and "prefit" have ``coverage``; "cross" has
-    ``2 coverage - 1 - 1/(folds)`` or so in the worst case [Barber2021]_. What is measured: "cross" has ``coverage`` on
-    twelve made-up tasks of 30 to 500 rows (``docs/reliability.md``), with sets no larger than those of "split".
+    What is proved, for n exchangeable rows: "split" and "prefit" have ``coverage``; "cross" has at least
+    ``2 coverage - 1 - sqrt(2 / n)`` [Barber2021]_. What is measured: "cross" has ``coverage`` on twelve made-up tasks
+    of 30 to 500 rows (``docs/reliability.md``), with sets of about the size of those of "split" or smaller.
     "leave-one-out" is not covered by the proof, for its hyperparameters have seen all rows. With ``groups`` rows of a
     group are left out together, and the coverage is that of rows of new groups.
 
