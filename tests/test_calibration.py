@@ -235,7 +235,7 @@ def test_trust_grows_with_rows_and_with_evidence():
     def trust(n, p):
         targets = torch.eye(2, dtype=torch.float64)[torch.arange(n) % 2]
         log_p = torch.where(targets > 0, math.log(p), math.log(1 - p))
-        return trust_in(log_p, targets, torch.ones(n, dtype=torch.float64))
+        return trust_in(log_p, targets, torch.ones(n, dtype=torch.float64), n)
 
     assert trust(15, 0.5) < trust(15, 0.999) < 0.5 < trust(30, 0.8) < trust(40, 0.9) < trust(100, 0.7) <= 1.0
     assert trust(100, 0.5) > 0.99

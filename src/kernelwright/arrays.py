@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state, column_or_1d, compute_class_weight, validation
+from sklearn.utils import check_random_state, column_or_1d, validation
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
@@ -166,7 +166,12 @@ class ClassTotals:
             factors = self.n_rows / (len(self.classes) * self.rows)
         else:
             check_class_weight(class_weight)
-            factors = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
+            factors = np.array([float((class_weight or {}).get(label, 1.0)) for label in self.classes.tolist()])
+            if class_weight and not any(label in class_weight for label in self.classes.tolist()):
+                raise ValueError(
+                    f"class_weight names none of the classes: its keys are {list(class_weight)}, the classes are "
+                    f"{self.classes.tolist()}."
+                )
         counted = factors > 0
         if not counted.any():
             raise ValueError("All weights are zero: there is nothing to learn from.")

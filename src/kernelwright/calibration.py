@@ -171,15 +171,16 @@ class Link:
 FEW_ROWS, MUCH_EVIDENCE = 18.0, 15.0
 
 
-def trust_in(log_p: Tensor, targets: Tensor, weights: Tensor) -> float:
+def trust_in(log_p: Tensor, targets: Tensor, weights: Tensor, n: float) -> float:
     """How far the probabilities of rows left out are to be trusted more than the class frequencies, at most one.
 
     ``1 / (1 + (18 / n)^3 / (1 + (E / 15)^4))`` with E the evidence: by how many nats the left-out rows are better told
     than by the frequencies of the others. With a handful of rows the best of many kernels looks good by luck, and no
-    evidence from the same rows can tell; from a hundred rows on nothing changes. Chosen on tables of pure noise and of
-    weak signals of 15 to 60 rows; shown on others by ``campaign/goals.py`` (``noise``).
+    evidence from the same rows can tell; from a hundred rows on nothing changes. n is the number of all rows (or
+    groups), also where only some of them are left out. Chosen on tables of pure noise and of weak signals of 15 to 60
+    rows; shown on others by ``campaign/goals.py`` (``noise``).
     """
-    n, m = float(weights.sum()), targets.shape[1]
+    weights, m = weights * (n / float(weights.sum())), targets.shape[1]
     of_others = (weights @ targets - weights[:, None] * targets + 1.0 / m) / (n - weights + 1.0)[:, None]
     gains = ((log_p - of_others.clamp(min=1e-300).log()) * targets).sum(1)
     evidence = max(float(weights @ gains), 0.0)

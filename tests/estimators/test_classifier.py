@@ -477,6 +477,66 @@ def test_labels_that_are_none_or_of_mixed_kinds_get_one_sentence(moons):
                 model.fit(X, labels)
 
 
+@pytest.mark.parametrize(
+    "options", [{"solver": "nystroem", "n_landmarks": 60}, {"solver": "herding", "n_landmarks": 200}]
+)
+def test_few_groups_that_are_held_out_speak_for_all(options):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 2))
+    y, groups = (X[:, 0] > 0).astype(int), np.arange(900) // 15
+    model = EmbeddingClassifier(learn="median", random_state=0, **options).fit(X, y, groups=groups)
+    assert model.trust_ > 0.9
+    assert model.score(X, y) > 0.95
+
+
+def test_a_bound_from_held_out_groups_counts_groups():
+    """The label of a group is a coin: no model can be right about half of them."""
+    held = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        groups = np.repeat(np.arange(24), 12)
+        X = rng.normal(size=(24, 2))[groups] + 0.01 * rng.normal(size=(288, 2))
+        y = np.where(np.arange(24) < 2, np.arange(24), rng.integers(0, 2, 24))[groups]
+        model = EmbeddingClassifier(Gaussian(), learn=None, holdout_share=0.25, random_state=seed)
+        bound = model.fit(X, y, groups=groups).risk_bound("holdout", loss="error")
+        held.append(bound.total >= 0.5)
+        assert "Each group counts once" in bound.conditions
+    assert np.mean(held) >= 0.95
+
+
+def test_rows_are_not_added_to_a_model_of_groups(moons):
+    X, y = moons
+    model = EmbeddingClassifier(features=RandomFourier(20), learn=None).fit(X, y, groups=np.arange(120) // 3)
+    with pytest.raises(ValueError, match="cannot be added to a model of 'groups'"):
+        model.partial_fit(X, y)
+
+
+def test_rows_that_were_merged_count_as_they_did_when_others_are_added(moons):
+    X, y = moons
+    twice = np.tile(X, (3, 1)), np.tile(y, 3)
+    first, second = (EmbeddingClassifier(features=RandomFourier(20), learn=None, random_state=0) for _ in range(2))
+    first.fit(*twice).partial_fit(X[:5], y[:5])
+    second.partial_fit(*twice).partial_fit(X[:5], y[:5])
+    assert len(first._moments[1]) == 365
+    np.testing.assert_allclose(first.predict_proba(X), second.predict_proba(X), atol=1e-9)
+
+
+def test_an_estimate_is_of_the_model_that_was_fitted(moons):
+    model = EmbeddingClassifier(Gaussian(), learn=None, random_state=0).fit(*moons)
+    model.set_params(kernel=Gaussian(50.0), ridge=10.0)
+    assert list(model.risk_bound("leave-one-out", loss="error").parts) == ["leave-one-out error"]
+    few = EmbeddingClassifier(Gaussian(), learn=None).fit(*moons, groups=np.arange(120) % 3)
+    assert "in 3 parts" in few.risk_bound("leave-one-out").conditions
+
+
+def test_weights_of_classes_that_are_not_there_are_no_error_but_a_name_that_none_has_is(moons):
+    X, y = moons
+    model = EmbeddingClassifier(Gaussian(), learn=None, class_weight={1: 2.0, 7: 3.0}).fit(X, y)
+    assert model.class_weight_[1] == pytest.approx(2.0 * model.class_weight_[0])
+    with pytest.raises(ValueError, match="names none of the classes"):
+        EmbeddingClassifier(class_weight={"yes": 2.0}).fit(X, y)
+
+
 @pytest.mark.parametrize("weight", [5e-324, 1e-308, 1e308])
 def test_weights_at_the_end_of_the_numbers_are_relative_too(moons, weight):
     X, y = moons

@@ -362,3 +362,35 @@ def test_a_matrix_of_kernel_values_is_not_split():
     some = np.arange(0, 150, 2)
     machine = SVC(kernel="precomputed").fit(K[np.ix_(some, some)], y[some])
     assert PredictionSets(machine, method="prefit").fit(K[1::2, some], y[1::2]).predict_set(K[:, some]).any()
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_rows_without_weight_calibrate_nothing(gone):
+    X, y = blobs(80)
+    classifier = EmbeddingClassifier(Gaussian(0.8), **GIVEN)
+    zero = PredictionSets(classifier, random_state=0).fit(X, y, sample_weight=(y != gone).astype(float))
+    without = PredictionSets(classifier, random_state=0).fit(X[y != gone], y[y != gone])
+    np.testing.assert_array_equal(zero.predict_set(X), without.predict_set(X))
+    assert zero.n_calibration_ == (y != gone).sum()
+    by_class = clone(classifier).set_params(class_weight={k: float(k != gone) for k in range(3)})
+    assert PredictionSets(by_class, random_state=0).fit(X, y).predict_set(X).shape == (80, 2)
+
+
+def test_groups_that_are_classes_leave_nothing_to_fit():
+    X, y = blobs(60)
+    with pytest.raises(ValueError, match="needs two classes among the rows"):
+        PredictionSets(LogisticRegression(), method="cross").fit(X[y < 2], y[y < 2], groups=y[y < 2])
+
+
+def test_left_out_outputs_of_single_groups_are_those_of_rows():
+    X, y = blobs(60)
+    alone, grouped = (
+        PredictionSets(EmbeddingClassifier(random_state=0, max_iter=3), method="leave-one-out").fit(X, y, groups=groups)
+        for groups in (None, np.arange(60))
+    )
+    torch.testing.assert_close(alone._left_out.outputs, grouped._left_out.outputs, rtol=1e-7, atol=1e-9)
+    new = RNG.uniform(-1, 2, size=(30, 2))
+    np.testing.assert_array_equal(alone.predict_set(new), grouped.predict_set(new))
+    doubled = PredictionSets(EmbeddingClassifier(random_state=0, max_iter=3), method="leave-one-out")
+    doubled.fit(np.tile(X, (2, 1)), np.tile(y, 2), groups=np.tile(np.arange(60), 2))
+    assert doubled.n_calibration_ == 120

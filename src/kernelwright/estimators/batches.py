@@ -237,7 +237,6 @@ class BatchFitting:
             if len(missing):
                 raise ValueError(f"Labels {list(missing)} are not among the given classes.")
         self.fit(X, y, sample_weight)
-        self._moments = (self._moments[0], self._moments[1].unmerged(), self._moments[2])
         if classes is None:
             return
         known, self.classes_ = self.classes_, np.unique(classes)
@@ -260,6 +259,8 @@ class BatchFitting:
 
     def _add(self, X: Any, y: Any, sample_weight: Any = None) -> None:
         """Add rows to the sums. The absolute ridge n lambda was learned: it stays."""
+        if self._moments[1].groups is not None:
+            raise ValueError("Rows cannot be added to a model of 'groups'. Fit all rows at once, with their groups.")
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
@@ -299,7 +300,7 @@ class BatchFitting:
         X, labels, weights = (column[chosen] for column in block)
         points = self.kernel_.encode(X if self.scaler_ is None else self.scaler_.transform(X))
         added = TrainingSet.of(points, one_hot(labels, len(self.classes_)), weights=torch.from_numpy(weights))
-        return sample.sample(LEFT_OUT_ROWS - len(chosen), generator(n_before)).joined(added)
+        return sample.unmerged().sample(LEFT_OUT_ROWS - len(chosen), generator(n_before)).joined(added)
 
     def _solve_again(self) -> None:
         moments, sample, n_rows = self._moments

@@ -25,10 +25,11 @@ from kernelwright.risk import (
     rademacher_bound,
 )
 
-__all__ = ["BoundedRisk", "RiskTerms"]
+__all__ = ["BoundedRisk", "RiskTerms", "left_out_losses", "means_of_groups"]
 
 WEIGHTED = "But rows had weights: they were not drawn as often as they count."
 UNBOUNDED = "But k(x, x) has no known bound: its largest value was taken over training rows."
+GROUPED = "Each group counts once, whatever its rows are many: it is about rows of a new group."
 HERDED = "But solver='herding' has picked its rows: they are not a random sample."
 
 METHODS = ("rademacher", "rademacher-fixed-kernel", "holdout", "leave-one-out")
@@ -74,6 +75,13 @@ class RiskTerms:
         )
 
 
+def means_of_groups(losses: tuple[np.ndarray, np.ndarray], groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Losses and wrong answers of each group, on average over its rows."""
+    number = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    first, second = (np.bincount(number, each) / np.bincount(number) for each in losses)
+    return first, second
+
+
 def left_out_losses(outputs: Tensor, log_p: Tensor, rows: TrainingSet) -> dict[str, LeftOutLoss]:
     """The two losses of outputs and probabilities at rows that were left out."""
     losses = {
@@ -110,7 +118,7 @@ class BoundedRisk:
             with no guarantee, and an upper limit (``upper``) that holds about as often as it says. For an exact
             solution of up to 2000 rows it learns anew without each of ten parts of them, once.
         X, y : array-like, optional
-            Rows that the model has never seen, for "holdout".
+            Rows that the model has never seen, for "holdout"; they must be independent, so of groups one row each.
         beta : float, default=0.05
             The bound may fail with this probability.
         loss : {"clipped", "error"}, default="clipped"
@@ -143,6 +151,9 @@ class BoundedRisk:
             )
         if method == "holdout":
             losses, wrong = self._held_out(X, y)
+            if wrong.dtype != bool:  # means of groups, which are the independent draws
+                bound = holdout_loss_bound(wrong if loss == "error" else losses, beta)
+                return replace(bound, loss=loss, conditions=f"{bound.conditions} {GROUPED}")
             return holdout_error_bound(wrong, beta) if loss == "error" else holdout_loss_bound(losses, beta)
         if X is not None or y is not None:
             raise ValueError(f"Only method='holdout' takes rows. Got some with method={method!r}.")

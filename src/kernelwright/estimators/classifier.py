@@ -30,7 +30,15 @@ from kernelwright.estimators.base import (
     with_lines,
 )
 from kernelwright.estimators.batches import BatchFitting, EmbeddedRows, Rows, counted_groups, refuse_groups_of_chunks
-from kernelwright.estimators.bounds import HERDED, UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms, left_out_losses
+from kernelwright.estimators.bounds import (
+    HERDED,
+    UNBOUNDED,
+    WEIGHTED,
+    BoundedRisk,
+    RiskTerms,
+    left_out_losses,
+    means_of_groups,
+)
 from kernelwright.estimators.predictions import EmbeddingPredictions
 from kernelwright.features import FeatureMap, Nystroem, fourier_features
 from kernelwright.indefinite import signature
@@ -337,6 +345,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         # From where the last fit ended, unless another kernel was asked for since then, or one just as it is given.
         self._warm = self.warm_start and self.learn is not None and self.__dict__.pop("_asked", None) == asked
         self._fit(X, y, sample_weight, groups)
+        self._fitted_by = self._settings()
         self._asked = asked  # only now: what has failed is nothing to start from
         return self
 
@@ -382,7 +391,8 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         if len(held):
             kept_apart = rows.subset(held)
             outputs, support = self._at_rows(kept_apart.X, kept_apart.points)
-            self._holdout = self._losses(outputs, support, self.classes_[kept_apart.labels])
+            losses = self._losses(outputs, support, self.classes_[kept_apart.labels])
+            self._holdout = losses if kept_apart.groups is None else means_of_groups(losses, kept_apart.groups)
         if self._explicit and self.features is None:
             self._report_signature()
 
@@ -589,7 +599,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         self.class_prior_, self.trust_ = frequencies.numpy(), 1.0
         if isinstance(name, str):
             untouched = self._link()(outputs + shift, found.left_out.support)
-            self.trust_ = trust_in(untouched, rows.targets, rows.weights)
+            self.trust_ = trust_in(untouched, rows.targets, rows.weights, self._n_rows())
         log_p = self._link()(outputs + shift, found.left_out.support)
         self.complexity_ = alpha * math.sqrt(found.squared_norm)
         self.prior_ = (rows.prior + shift).numpy()
@@ -612,10 +622,18 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         """Losses at each part of the rows by all that the others teach: kernel, ridge and probabilities."""
         if self.solver_ != "exact" or len(self.points_) > REFITTED_UP_TO or self._given_matrix():
             return {}, 0
+        if getattr(self, "_fitted_by", None) != self._settings():
+            return {}, 0  # of a model that other settings would learn, nothing is known
         if not hasattr(self, "_refitted"):
             outputs, log_p, rows = self._without_parts(REFITTED_PARTS)
-            self._refitted = left_out_losses(outputs, log_p, rows)
-        return self._refitted, REFITTED_PARTS
+            self._refitted = left_out_losses(outputs, log_p, rows), min(REFITTED_PARTS, rows.n_units)
+        return self._refitted
+
+    def _settings(self) -> str:
+        """All that decides what is learned from given rows."""
+        aside = ("kernel", "features", "random_state", "callback", "verbose", "warm_start")
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in aside}
+        return repr(sorted(settings.items())) + self._asked_for()
 
     def _given_matrix(self) -> bool:
         """Whether points are places in a matrix, or were learned from elsewhere: nothing to learn anew from."""

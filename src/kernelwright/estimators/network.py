@@ -520,7 +520,7 @@ class EmbeddingNetworkClassifier(
         self._support = solution.support
         log_p = self.probability_map_.log(solution.left_out)
         if isinstance(name, str):
-            self.trust_ = trust_in(log_p, some.targets, some.weights)
+            self.trust_ = trust_in(log_p, some.targets, some.weights, n_rows)
         sup = solution.largest if bound.sup is None else bound.sup
         self._risk_terms = RiskTerms.of(
             (solution.fitted, some),

@@ -211,26 +211,40 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _calibrate_cross(self, rows: FitRows) -> None:
         """A copy for each part of the rows, fitted to the others, and the scores of that part by it."""
         self._refuse_pairwise()
+        calibrated = np.zeros(len(rows.y), dtype=bool)
         for others, part in rows.folds(self.n_folds, self.random_state):
             classifier = rows.subset(others).fit(self.classifier)
-            own = scores_of(self._log_proba(_safe_indexing(rows.X, part), classifier))
-            labels = torch.from_numpy(np.searchsorted(self.classes_, rows.y[part]))
-            scores = own.gather(1, labels[:, None])[:, 0]
-            self._parts.append((classifier, self._scores(scores, labels, torch.ones(len(part), dtype=torch.float64))))
-        scores, labels = (torch.cat([getattr(own, name) for _, own in self._parts]) for name in ("scores", "labels"))
-        self._keep(scores, labels, torch.ones(len(labels), dtype=torch.float64))
+            own = self._own_scores(_safe_indexing(rows.X, part), rows.y[part], classifier)
+            self._parts.append((classifier, self._scores(*own)))
+            calibrated[part] = True
+        if not self._parts:
+            raise ValueError(
+                "method='cross' needs two classes among the rows that are left when any part (or group) is left out."
+            )
+        skipped = self._unknown(int((~calibrated).sum()))
+        found = [(own.scores, own.labels, own.counts) for _, own in self._parts]
+        self._keep(*(torch.cat(columns) for columns in zip(*found, skipped, strict=True)))
 
     def _calibrate_split(self, X: Any, y: Any) -> None:
-        scores = scores_of(self._log_proba(X))
-        known = np.isin(y, self.classes_)
+        self._keep(*self._own_scores(X, y, self.classifier_))
+
+    def _own_scores(self, X: Any, y: np.ndarray, classifier: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores of the true classes of some rows, their labels, and how many rows each stands for.
+
+        A label that the classifier does not know is odder than anything; it belongs to none of the classes.
+        """
+        scores, known = scores_of(self._log_proba(X, classifier)), np.isin(y, self.classes_)
         labels = torch.from_numpy(np.searchsorted(self.classes_, np.asarray(y)[known]))
         own = scores[torch.from_numpy(known)].gather(1, labels[:, None])[:, 0]
-        # A label that the classifier does not know is odder than anything; it belongs to none of the classes.
-        if not known.all() and not self.class_conditional:
-            unknown = int((~known).sum())
-            own = torch.cat([own, torch.full((unknown,), torch.inf, dtype=own.dtype)])
-            labels = torch.cat([labels, torch.zeros(unknown, dtype=labels.dtype)])
-        self._keep(own, labels, torch.ones(len(own), dtype=torch.float64))
+        found = own, labels, torch.ones(len(own), dtype=torch.float64)
+        unknown = self._unknown(0 if self.class_conditional else int((~known).sum()))
+        return tuple(torch.cat(columns) for columns in zip(found, unknown, strict=True))  # type: ignore[return-value]
+
+    @staticmethod
+    def _unknown(n: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores of so many rows that no model can be right about: no score is above theirs."""
+        odd = torch.full((n,), torch.inf, dtype=torch.float64)
+        return odd, torch.zeros(n, dtype=torch.int64), torch.ones(n, dtype=torch.float64)
 
     def _calibrate_left_out(self) -> None:
         self._left_out = rows = self.classifier_._left_out_rows()
@@ -337,7 +351,8 @@ class FitRows:
         """Checked for equal lengths."""
         X, y = _checked(X, y)
         weights = None if sample_weight is None else _check_sample_weight(plain(sample_weight), X)
-        return cls(X, y, weights, None if groups is None else group_numbers(groups, len(y)))
+        rows = cls(X, y, weights, None if groups is None else group_numbers(groups, len(y)))
+        return rows if weights is None or (weights > 0).all() else rows.subset(np.flatnonzero(weights > 0))
 
     def subset(self, some: np.ndarray) -> FitRows:
         """Some of the rows."""

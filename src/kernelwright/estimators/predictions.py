@@ -150,7 +150,7 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
         data = self._rows.training_set(torch.from_numpy(self.points_), V, prior)
         K, noise = self.kernel_.matrix(data.points), data.noise(self.ridge_)
         inverse = embed(K, data, self.ridge_).factor.into_inverse()
-        counts = torch.ones_like(data.weights) if data.counts is None else data.counts
+        counts = torch.from_numpy(np.bincount(self._rows.place, minlength=len(data))).double()
         if data.groups is None:
             # One of c equal rows is left out: its diagonal entry of A grows by noise / (c - 1), to infinity for c = 1.
             change = V / (inverse.diagonal() + (counts - 1.0) / noise)[:, None]
@@ -160,7 +160,7 @@ class EmbeddingPredictions(ProbabilityClassifier, KernelEstimator):
         if data.groups is None:
             outputs = prior + K @ V - (1.0 - noise * inverse.diagonal())[:, None] * change
         else:
-            outputs = data.targets - change + (prior - data.prior)
+            outputs = prior + K @ V + noise[:, None] * V - change
         assert isinstance(self._support, KernelSupport)
         support = self._support.relative(nearest_other(K, data))
         return LeftOutRows(inverse, change, outputs, support, data.strata, counts, data.groups)
