@@ -35,14 +35,15 @@ def test_nearest_other_is_the_largest_off_the_diagonal():
 
 
 def test_rows_of_the_same_group_are_no_others():
-    K, groups = torch.from_numpy(RNG.normal(size=(9, 9))), np.array([0, 0, 1, 2, 2, 2, 3, 3, 3])
+    rng = np.random.default_rng(1)
+    K, groups = torch.from_numpy(rng.normal(size=(9, 9))), np.array([0, 0, 1, 2, 2, 2, 3, 3, 3])
     expected = [max(float(K[i, j]) for j in range(9) if groups[j] != groups[i]) for i in range(9)]
     rows = TrainingSet.of(K, torch.ones(9, 1, dtype=torch.float64), groups=torch.from_numpy(groups))
     assert nearest_other(K, rows).tolist() == pytest.approx(expected)
 
 
 def test_copies_in_one_group_have_the_support_of_one():
-    Z = torch.from_numpy(RNG.normal(size=(60, 5)))
+    Z = torch.from_numpy(np.random.default_rng(2).normal(size=(60, 5)))
     one = TrainingSet.of(Z, torch.ones(60, 1, dtype=torch.float64))
     halves = TrainingSet.of(
         torch.cat([Z, Z]),
@@ -64,7 +65,7 @@ def test_a_sketched_leverage_is_close_to_the_leverage():
     exact = (new * torch.linalg.solve(S + torch.eye(40), new.T).T).sum(1)
     ratio = (support._inverse_leverage(new) * exact).log().abs()
     assert float(ratio.mean()) < 0.25
-    assert float(ratio.quantile(0.99)) < 1.0
+    assert float(ratio.max()) < 1.0
 
 
 def test_a_left_out_row_is_not_its_own_support():

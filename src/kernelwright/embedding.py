@@ -73,7 +73,7 @@ class TrainingSet:
 
     @property
     def total_weight(self) -> float:
-        """N in the formulas: the mean weight of the rows (or groups) that a user gives is made one."""
+        """The n of the formulas: the mean weight of the rows (or groups) that a user gives is made one."""
         return float(self.weights.sum())
 
     @property
