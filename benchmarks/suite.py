@@ -29,7 +29,7 @@ from probabilities import without_tiny_classes
 from worker import said_file
 
 from kernelwright import datasets
-from kernelwright.files import write_whole
+from kernelwright.storage.files import write_whole
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -22,7 +22,7 @@ import numpy as np
 import kernelwright as kw
 from campaign.tools import ROOT, Row, Tally, blobs, python
 from kernelwright.experiments.runner import Experiment, Task, read_results, run
-from kernelwright.files import write_whole
+from kernelwright.storage.files import write_whole
 
 LARGEST_RATIO = 1.3  # of measured memory to its estimate
 SMALL_THINGS = 2**26  # bytes of a fit of hardly any rows: estimates are of matrices

@@ -20,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor
 
 from kernelwright.embedding import clip_normalise
+from kernelwright.storage.saved import saved
 
 __all__ = [
     "ClipMap",
@@ -54,6 +55,7 @@ class ProbabilityMap:
         raise NotImplementedError
 
 
+@saved("clip-map")
 @dataclass(frozen=True)
 class ClipMap(ProbabilityMap):
     """Clip and normalise, Eq. (6) of [Hsu2018]_. Nothing to fit; under-confident."""
@@ -64,6 +66,7 @@ class ClipMap(ProbabilityMap):
         return clip_normalise(outputs).log()
 
 
+@saved("softmax-map")
 @dataclass(frozen=True)
 class SoftmaxMap(ProbabilityMap):
     """``p_k ~ exp(sharpness F_k)``."""
@@ -74,6 +77,7 @@ class SoftmaxMap(ProbabilityMap):
         return torch.log_softmax(self.sharpness * outputs, 1)
 
 
+@saved("power-map")
 @dataclass(frozen=True)
 class PowerMap(ProbabilityMap):
     """``p_k ~ pi_k (h(F_k) / h(pi_k))^sharpness``, ``h(F) = (F + sqrt(F^2 + 4 softness^2)) / 2``: a soft positive part.
@@ -104,6 +108,7 @@ class PowerMap(ProbabilityMap):
         return h.log(), 1.0 / root, 2.0 * self.softness**2 / (root * h)
 
 
+@saved("estimator-map")
 @dataclass(frozen=True)
 class EstimatorMap(ProbabilityMap):
     """Fitted scikit-learn calibrators: one classifier of raw outputs, or one regressor for each class."""
@@ -303,6 +308,7 @@ def _smoothed_cross_entropy(targets: Tensor, weights: Tensor) -> Callable[[Tenso
     return value_and_slope
 
 
+@saved("reliability")
 @dataclass(frozen=True)
 class Reliability:
     """Stated confidence against accuracy, in bins of the confidence in the predicted class; empty bins are left out."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from kernelwright.calibration import Link
+from kernelwright.storage.saved import saved
 
 __all__ = ["CalibrationScores", "LeftOutRows", "scores_of"]
 
@@ -24,6 +25,7 @@ def scores_of(log_p: Tensor) -> Tensor:
     return (complement - log_p).nan_to_num(nan=torch.inf)  # p = 0 of all others: infinitely odd
 
 
+@saved("calibration-scores")
 @dataclass(frozen=True)
 class CalibrationScores:
     """Scores of the true classes at rows that a classifier has not seen."""
@@ -65,6 +67,7 @@ class CalibrationScores:
         return running[torch.searchsorted(scores[order].contiguous(), new.contiguous())]
 
 
+@saved("left-out-rows")
 @dataclass(frozen=True)
 class LeftOutRows:
     """All that leave-one-out needs of an embedding: what each training row changes, at every other point.

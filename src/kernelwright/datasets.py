@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from sklearn import datasets as sklearn_datasets
 
-from kernelwright.files import whole_file
+from kernelwright.storage.files import whole_file
 
 __all__ = ["DataSetNotFoundError", "load", "names"]
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from kernelwright.linalg import Factor, factorise, factorise_in_single, refined_solution, solve_blocks
+from kernelwright.storage.saved import saved
 
 __all__ = [
     "DualEmbedding",
@@ -33,6 +34,7 @@ LEAST_OF_A_CLASS = 2  # rows in a sample: one to leave out, and one that still s
 ENOUGH_OF_A_CLASS = 5  # rows; where a sample has no room for so many of each class, it has fewer classes
 
 
+@saved("training-set")
 @dataclass(frozen=True)
 class TrainingSet:
     """Points with targets, weights, and what is known of the targets without points."""

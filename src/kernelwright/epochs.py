@@ -21,10 +21,10 @@ from torch import Tensor
 
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
-from kernelwright.files import write_whole
 from kernelwright.network import Bound, EmbeddingNetwork, Parts
 from kernelwright.parameters import plain_values
 from kernelwright.risk import clipped_log_loss
+from kernelwright.storage.files import write_whole
 from kernelwright.training import Step, TrainingResult, stopping
 
 __all__ = ["Checkpoint", "Plan", "seeded", "train_network"]

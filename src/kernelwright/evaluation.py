@@ -23,6 +23,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from kernelwright.calibration import Reliability, expected_calibration_error, reliability
 from kernelwright.conformal import CalibrationScores, scores_of
+from kernelwright.storage.saved import saved
 
 __all__ = [
     "Evaluation",
@@ -42,6 +43,7 @@ SMALLEST = 1e-15  # a probability of zero would cost infinitely much
 BOOTSTRAP = (400, 20_000_000)  # samples, and rows in all of them together at most
 
 
+@saved("evaluation-score")
 @dataclass(frozen=True)
 class Score:
     """A number and its 95 % interval.
@@ -61,6 +63,7 @@ class Score:
         return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
 
 
+@saved("evaluation-scores")
 @dataclass(frozen=True)
 class Scores:
     """The scores of one method. Accuracy is better when higher, the others when lower."""
@@ -71,6 +74,7 @@ class Scores:
     calibration_error: Score
 
 
+@saved("evaluation-rival")
 @dataclass(frozen=True)
 class Rival:
     """Another method on the same rows.
@@ -83,6 +87,7 @@ class Rival:
     seconds: float
 
 
+@saved("hard-row")
 @dataclass(frozen=True)
 class HardRow:
     """A row that the model got wrong, or right with little confidence."""
@@ -145,6 +150,7 @@ def hardest_rows(
     ]
 
 
+@saved("evaluation")
 @dataclass(frozen=True)
 class Evaluation:
     """What a model said about rows that it had not seen, and how good that was.

@@ -24,10 +24,17 @@ from kernelwright.kernels.feature import FeatureMap
 from kernelwright.kernels.vector import HasLengthScales, spread_rows, whole_number
 from kernelwright.linalg import Factor, eigen, factorise, triangular_solve
 from kernelwright.parameters import Positive
+from kernelwright.storage.saved import saved
 
 __all__ = ["FeatureMap", "Network", "Nystroem", "Polynomial", "RandomFourier", "fourier_features"]
 
 
+@saved(
+    "random-fourier-features",
+    fields="_size kernel ard nu seed median",
+    parameters="log_lengthscale",
+    buffers="frequencies",
+)
 class RandomFourier(HasLengthScales, FeatureMap):
     """Random Fourier features [Rahimi2008]_: ``sqrt(2/p) [cos(W x / lengthscale), sin(W x / lengthscale)]``.
 
@@ -128,6 +135,7 @@ class RandomFourier(HasLengthScales, FeatureMap):
         return torch.cat([phases.cos(), phases.sin()], 1) * math.sqrt(2.0 / self.n_features)
 
 
+@saved("nystroem-features", fields="kernel n_landmarks landmarks seed", buffers="points root")
 class Nystroem(FeatureMap):
     """Nystroem features [Williams2001]_: ``z(x) = L^-1 k(x)``, k(x) the kernel values with landmarks, ``K_MM = L L^T``.
 
@@ -267,6 +275,7 @@ class _Whitened(torch.autograd.Function):
         return d_xM.to(slopes[0]), (-0.5 * (d_MM + d_MM.T)).to(slopes[0])
 
 
+@saved("concatenated-features", fields="parts weights columns")
 class Concatenated(FeatureMap):
     """Several maps side by side: the kernel of their weighted sum. Each sees some of the columns."""
 
@@ -338,6 +347,7 @@ def _spectral_terms(
         )
 
 
+@saved("polynomial-features", fields="degree n_inputs", parameters="log_lengthscale log_offset")
 class Polynomial(FeatureMap):
     """All monomials up to a degree, weighted so that inner products are ``(x . z / lengthscale^2 + offset)^degree``.
 
@@ -392,6 +402,7 @@ def _monomials(n_inputs: int, degree: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(factors), torch.from_numpy(np.sqrt(math.factorial(degree) / repeats))
 
 
+@saved("network-features", fields="module _n_features")
 class Network(FeatureMap):
     """The outputs of a ``torch.nn.Module`` as features; its weights are learned with the rest, in evaluation mode.
 

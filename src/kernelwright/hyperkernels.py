@@ -22,10 +22,12 @@ from kernelwright.distances import squared_euclidean
 from kernelwright.kernels.vector import whole_number
 from kernelwright.linalg import Factor, factorise, spectrum, triangular_solve
 from kernelwright.parameters import Parametrised, Positive
+from kernelwright.storage.saved import saved
 
 __all__ = ["Gaussian", "HyperKernel", "PointPairs", "Sum", "Wishart"]
 
 
+@saved("point-pairs")
 class PointPairs(NamedTuple):
     """Pairs (x, x') as two matrices with a row for each pair."""
 
@@ -127,6 +129,7 @@ class HyperKernel(Parametrised):
         return None
 
 
+@saved("gaussian-hyperkernel", fields="form open", parameters="log_lengthscale log_sigma log_sigma_h")
 class Gaussian(HyperKernel):
     """``exp(-|x - x'|^2/2a - |r - s|^2/2a - |m - m'|^2/2c)`` with midpoints m, m' and ``c = sigma^2 + sigma_h^2``.
 
@@ -179,6 +182,7 @@ class Gaussian(HyperKernel):
         return torch.exp(-lengths - squared_euclidean(first.middle, second.middle) / (2 * c))
 
 
+@saved("wishart-hyperkernel", fields="nu open _D _factor", parameters="log_lengthscale log_delta")
 class Wishart(HyperKernel):
     """``|I + S/delta|^(-nu/2)``, S the scatter matrix of the four points about their mean.
 
@@ -261,6 +265,7 @@ class Wishart(HyperKernel):
         return determinant.clamp(min=1.0) ** (-0.5 * nu)
 
 
+@saved("sum-hyperkernel", fields="kernels", parameters="log_lengthscale")
 class Sum(HyperKernel):
     """``sum_s kk_s``, by default of Gaussian hyper-kernels of many widths.
 

@@ -15,12 +15,14 @@ from torch import Tensor
 
 from kernelwright.errors import NumericalError
 from kernelwright.linalg import eigen, spectrum
+from kernelwright.storage.saved import saved
 
 __all__ = ["CORRECTIONS", "Correction", "Signature", "correct", "signature"]
 
 CORRECTIONS = ("clip", "flip", "shift", "none")
 
 
+@saved("matrix-signature")
 @dataclass(frozen=True)
 class Signature:
     """How many eigenvalues of a symmetric matrix are positive, negative and zero, and how much the negative weigh."""

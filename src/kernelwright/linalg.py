@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 from kernelwright.errors import NumericalError, NumericalRepairWarning
+from kernelwright.storage.saved import saved
 
 __all__ = [
     "Factor",
@@ -134,6 +135,7 @@ class Workspace:
         return self._matrices[name]
 
 
+@saved("cholesky-factor")
 @dataclass(frozen=True)
 class Factor:
     """A Cholesky factor: ``A + jitter I = L L^T``. Solutions are float64, also where its own numbers are not."""

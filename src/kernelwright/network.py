@@ -27,6 +27,7 @@ from kernelwright.objectives import Setting, held_out, in_sample
 from kernelwright.parameters import Positive, raw_bounds
 from kernelwright.primal import Moments, RidgeSystem
 from kernelwright.risk import clipped_log_loss
+from kernelwright.storage.saved import saved
 from kernelwright.support import FeatureSupport, KernelSupport, Support, nearest_other
 
 __all__ = [
@@ -113,6 +114,7 @@ class Head(nn.Module):
                 parameter.clamp_(*raw_bounds(self, name))
 
 
+@saved("linear-head", fields="intercept", parameters="log_ridge")
 class LinearHead(Head):
     """The linear kernel on the features: ``W = (Z^T Z + n ridge)^-1 Z^T Y``, ``r = alpha |W|``."""
 
@@ -213,6 +215,7 @@ def _parts(n: int, bound: Bound) -> tuple[Any, Any]:
     return (..., ...) if n_embedded == n else (slice(n_embedded), slice(n_embedded, None))
 
 
+@saved("kernel-head", fields="kernel intercept", parameters="log_ridge")
 class KernelHead(Head):
     """Any kernel on the features, by n x n algebra in float64."""
 
@@ -337,6 +340,7 @@ def known_bound(module: nn.Module, n_features: int) -> float:
     )
 
 
+@saved("embedding-network", fields="module head", transient={"device": "cpu"})
 class EmbeddingNetwork(nn.Module):
     """A network from inputs to features, and the head on top of it."""
 

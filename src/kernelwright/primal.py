@@ -14,6 +14,7 @@ from torch import Tensor
 
 from kernelwright.embedding import TrainingSet, rows_by_group
 from kernelwright.linalg import Factor, factorise, thin_product, triangular_solve, weighted_gram
+from kernelwright.storage.saved import saved
 
 __all__ = [
     "Moments",
@@ -195,6 +196,7 @@ def _solvable(A: Tensor) -> Tensor:
     return A.detach().to("cpu", torch.float64)
 
 
+@saved("feature-moments")
 @dataclass(frozen=True)
 class Moments:
     """All that an explicit embedding needs of its rows: sums (and the largest), so batches are reduced by ``+``.

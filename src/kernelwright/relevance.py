@@ -10,12 +10,14 @@ import numpy as np
 from torch import nn
 
 from kernelwright.kernels.vector import HasLengthScales
+from kernelwright.storage.saved import saved
 
 __all__ = ["FeatureRelevance", "Relevance", "rank_features", "warn_of_bounds"]
 
 AT_BOUND = 1e-3  # of the logarithm: an optimiser stops within rounding of a bound, or on it
 
 
+@saved("feature-relevance")
 @dataclass(frozen=True)
 class FeatureRelevance:
     """One row of the table."""
@@ -26,6 +28,7 @@ class FeatureRelevance:
     at_bound: str = ""  # "lower" or "upper" where learning stopped because the scale may go no further
 
 
+@saved("relevance")
 @dataclass(frozen=True)
 class Relevance:
     """Features by falling relevance; prints as a table."""

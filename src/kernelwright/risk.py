@@ -13,6 +13,8 @@ from scipy.stats import beta as binomial_tail
 from scipy.stats import t as student
 from torch import Tensor
 
+from kernelwright.storage.saved import saved
+
 __all__ = [
     "LeftOutLoss",
     "RiskBound",
@@ -73,6 +75,7 @@ LOSSES = {
 }
 
 
+@saved("risk-bound")
 @dataclass(frozen=True)
 class RiskBound:
     """An upper bound on an expected loss, with its parts and the conditions under which it holds.
@@ -203,6 +206,7 @@ def holdout_error_bound(wrong: ArrayLike, beta: float) -> RiskBound:
     return RiskBound("holdout", parts, 1 - beta, HELD_OUT_ROWS, loss="error")
 
 
+@saved("left-out-loss")
 @dataclass(frozen=True)
 class LeftOutLoss:
     """A mean loss at rows left out, and how exact it is."""

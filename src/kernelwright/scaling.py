@@ -11,9 +11,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from kernelwright.storage.saved import saved
+
 __all__ = ["TableViews", "fit_scaler"]
 
 
+@saved("table-views", fields="low_ columns_ half_range_ mean_ deviation_ knots_ rank_mean_ rank_deviation_")
 class TableViews(TransformerMixin, BaseEstimator):
     """Two views ``[z | q]`` of every column that is not constant.
 

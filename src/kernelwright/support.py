@@ -13,6 +13,7 @@ from torch import Tensor
 
 from kernelwright.embedding import TrainingSet, rows_by_group
 from kernelwright.linalg import Factor, eigen, triangular_solve
+from kernelwright.storage.saved import saved
 
 __all__ = ["UNUSUAL", "FeatureSupport", "KernelSupport", "Support", "nearest_other"]
 
@@ -31,6 +32,7 @@ class Support:
         raise NotImplementedError
 
 
+@saved("kernel-support")
 @dataclass(frozen=True)
 class KernelSupport(Support):
     """By a kernel's value with the nearest training point."""
@@ -51,6 +53,7 @@ class KernelSupport(Support):
         return (nearest / self.level).clamp(min=0.0) if self.level > 0 else torch.ones_like(nearest)
 
 
+@saved("feature-support")
 @dataclass(frozen=True)
 class FeatureSupport(Support):
     """By explicit features z, where no training point is kept: the lower of two.

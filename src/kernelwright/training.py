@@ -18,10 +18,12 @@ from kernelwright.errors import NumericalError
 from kernelwright.linalg import Workspace
 from kernelwright.objectives import Evaluation, Hyperparameters, Objective
 from kernelwright.parameters import bounds_from_here, plain_values
+from kernelwright.storage.saved import saved
 
 __all__ = ["LBFGS", "Adam", "Step", "TrainingResult", "train"]
 
 
+@saved("training-step")
 @dataclass(frozen=True)
 class Step:
     """What one step saw: the objective and its parts at the hyperparameters of that moment."""

@@ -16,10 +16,12 @@ from torch import Tensor
 from kernelwright.alignment import KernelRows, centred_gram, weights_of_gram
 from kernelwright.arrays import as_matrix, class_labels, validate_data
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta
+from kernelwright.storage.saved import saved
 
 __all__ = ["AlignmentKernel"]
 
 
+@saved("alignment-kernel", fields="classes_ alignment_ weights_ kernel_")
 class AlignmentKernel(BaseEstimator):
     """``k = sum_k mu_k k_k`` with weights ``mu >= 0`` that align it with the labels [Cortes2012]_.
 

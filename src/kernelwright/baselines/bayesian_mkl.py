@@ -19,6 +19,7 @@ from kernelwright.arrays import check_memory, class_labels, validate_data
 from kernelwright.baselines.mkl_inference import Gamma, Inference
 from kernelwright.kernels import Gaussian, Kernel, Polynomial
 from kernelwright.linalg import threads_for
+from kernelwright.storage.saved import saved
 
 __all__ = ["BayesianMKL"]
 
@@ -40,6 +41,10 @@ def kernel_tensor(kernels: list[Kernel], X: Tensor, Z: Tensor | None = None) -> 
     return K
 
 
+@saved(
+    "bayesian-mkl",
+    fields="classes_ kernels_ points_ coefficients_ intercept_ kernel_weights_ lower_bound_ n_iter_ _posterior",
+)
 class BayesianMKL(ClassifierMixin, BaseEstimator):
     """Bayesian efficient multiple kernel learning of [Gonen2012]_, a probit classifier on a weighted sum of kernels.
 

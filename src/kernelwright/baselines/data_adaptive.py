@@ -20,6 +20,7 @@ from kernelwright.arrays import check_memory, class_labels, validate_data
 from kernelwright.distances import euclidean
 from kernelwright.kernels import Gaussian, Kernel
 from kernelwright.linalg import eigen, threads_for
+from kernelwright.storage.saved import saved
 
 __all__ = ["AdaptedKernel", "DataAdaptiveKernel"]
 
@@ -28,6 +29,7 @@ CHECK_EVERY = 10  # steps: a look at the gap costs a support vector machine
 BISECTIONS = 60  # to the last bit
 
 
+@saved("pair-weighting")
 @dataclass(frozen=True)
 class Weighting:
     """A weight for each pair of training points, and how far each of them speaks for points around it."""
@@ -52,6 +54,7 @@ class Weighting:
         return f"<weights of {len(self.points)} points>"
 
 
+@saved("adapted-kernel", fields="kernel weighting")
 class AdaptedKernel(Kernel):
     """``F(x, z) k(x, z)``: a kernel, and weights of pairs that are looked up at reciprocal nearest neighbours.
 
@@ -163,6 +166,7 @@ def ascend(problem: Problem, beta: Tensor, curvature: float) -> tuple[Tensor, fl
         curvature *= 2.0
 
 
+@saved("data-adaptive-kernel", fields="classes_ kernel_ weights_ matrix_ objective_ gap_ n_iter_")
 class DataAdaptiveKernel(BaseEstimator):
     """Learn a weight for each pair of training points, so that a support vector machine has a larger margin.
 

@@ -14,10 +14,12 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
 from kernelwright.arrays import class_labels, validate_data
+from kernelwright.storage.saved import saved
 
 __all__ = ["GridSearchSVC"]
 
 
+@saved("grid-search-svc", fields="classes_ search_ model_")
 class GridSearchSVC(ClassifierMixin, BaseEstimator):
     """A Gaussian support vector machine, its two numbers from a 5 x 7 grid, its probabilities by Platt's sigmoid.
 

@@ -20,6 +20,7 @@ from kernelwright.arrays import as_matrix, check_memory, class_labels, one_hot, 
 from kernelwright.baselines.alignment import prepared_kernels
 from kernelwright.kernels import Gaussian, Kernel, Linear
 from kernelwright.linalg import spectrum
+from kernelwright.storage.saved import saved
 
 __all__ = ["IndefiniteMKL", "fista", "group_soft_threshold", "soft_threshold"]
 
@@ -28,6 +29,7 @@ NEW_COLUMNS = 100  # of the dictionary, that come in at once
 TINY = 1e-30  # in place of the norm of a kernel matrix that is zero
 
 
+@saved("indefinite-mkl", fields="classes_ kernels_ n_iter_ objective_ coef_ intercept_ points_")
 class IndefiniteMKL(ClassifierMixin, BaseEstimator):
     """``f(x) = sum_k sum_i alpha_ki k_k(x_i, x) + b`` of kernels that need not be positive definite [Kowalski2009]_.
 

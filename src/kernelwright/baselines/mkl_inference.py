@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.special import digamma, log_ndtr
 
 from kernelwright.linalg import factorise
+from kernelwright.storage.saved import saved
 
 __all__ = ["Gamma", "Inference", "Posterior"]
 
@@ -53,6 +54,7 @@ def gaussian_bound(precision: Gamma, squares: Tensor, log_determinant: float) ->
     return 0.5 * (float(expected) + log_determinant + squares.numel())
 
 
+@saved("mkl-posterior")
 @dataclass(frozen=True)
 class Posterior:
     """What prediction needs of the variational posterior; L outputs, p kernels, n rows."""

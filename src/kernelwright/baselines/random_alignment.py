@@ -16,6 +16,7 @@ from torch import Tensor
 from kernelwright.arrays import as_matrix, class_labels, generator, one_hot, validate_data
 from kernelwright.kernels import FeatureKernel, Gaussian
 from kernelwright.kernels.feature import FeatureMap
+from kernelwright.storage.saved import saved
 
 __all__ = ["RandomFeatureAlignment", "WeightedCosines", "best_in_chi2_ball", "best_in_kl_ball"]
 
@@ -23,6 +24,7 @@ BLOCK_ENTRIES = 2**22  # features held at once
 TIE = 1e-12  # scores closer than this, relative to their range, are equal
 
 
+@saved("weighted-cosines", buffers="frequencies phases weights")
 class WeightedCosines(FeatureMap):
     """``z_m(x) = sqrt(2 q_m) cos(w_m . x + b_m)``: random Fourier features with weights q of sum one.
 
@@ -66,6 +68,7 @@ class WeightedCosines(FeatureMap):
         return (2.0 * self.weights).sqrt() * torch.cos(X @ self.frequencies.T + self.phases)
 
 
+@saved("random-feature-alignment", fields="classes_ width_ weights_ kernel_")
 class RandomFeatureAlignment(BaseEstimator):
     """Random features of a Gaussian kernel, weighted so that their kernel is aligned with the labels [Sinha2016]_.
 

@@ -21,6 +21,7 @@ from kernelwright.features import Nystroem
 from kernelwright.kernels import FeatureKernel
 from kernelwright.primal import Moments
 from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit, refuse_too_many_features
+from kernelwright.storage.saved import saved
 
 __all__ = ["BatchFitting", "EmbeddedRows", "Rows", "counted_groups", "refuse_groups_of_chunks"]
 
@@ -98,6 +99,7 @@ def refuse_groups_of_chunks(groups: Any) -> None:
         raise ValueError("'groups' is not there for Dask collections: rows of a group would have to lie in one place.")
 
 
+@saved("embedded-rows")
 @dataclass(frozen=True)
 class EmbeddedRows:
     """What is kept of the rows that an embedding was solved on, besides its points."""

@@ -24,6 +24,7 @@ from kernelwright.risk import (
     left_out_estimate,
     rademacher_bound,
 )
+from kernelwright.storage.saved import saved
 
 __all__ = ["BoundedRisk", "RiskTerms", "left_out_losses", "means_of_groups"]
 
@@ -35,6 +36,7 @@ HERDED = "But solver='herding' has picked its rows: they are not a random sample
 METHODS = ("rademacher", "rademacher-fixed-kernel", "holdout", "leave-one-out")
 
 
+@saved("risk-terms")
 @dataclass(frozen=True)
 class RiskTerms:
     """What a fit leaves behind for bounds on its risk."""

@@ -59,6 +59,7 @@ from kernelwright.solvers import (
     sum_up,
     usual_landmarks,
 )
+from kernelwright.storage.saved import saved
 from kernelwright.training import Step
 from kernelwright.tuning import MANY, Settings, choose
 
@@ -79,6 +80,13 @@ LEARN = (
 )
 
 
+@saved(
+    "embedding-classifier",
+    fields="classes_ class_weight_ class_prior_ prior_ scaler_ kernel_ features_ solver_ n_landmarks_ "
+    "batch_size_ ridge_ objective_ complexity_ history_ n_iter_ points_ coefficients_ probability_map_ "
+    "trust_ precision_ jitter_ training_loss_ _asked _fitted_by _holdout _moments _range _risk_terms "
+    "_rows _support _warm _weight_unit _weighted",
+)
 class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
     """Class probabilities from a kernel that is learned from the data.
 

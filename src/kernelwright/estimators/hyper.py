@@ -41,6 +41,7 @@ from kernelwright.hyper.regression import (
 )
 from kernelwright.hyperkernels import HyperKernel
 from kernelwright.kernels.vector import spread_rows
+from kernelwright.storage.saved import saved
 
 __all__ = ["HyperKernelRidge", "HyperKernelSVR"]
 
@@ -51,6 +52,7 @@ REFINED_TO = 0.9  # share of the residual's squares that may remain at left-out 
 COSTS = tuple(10.0 ** np.arange(-3.0, 4.0))
 
 
+@saved("hyper-kernel-ridge", fields="classes_ kernel_ solver_ ridge_ ridges_ errors_ history_ n_iter_")
 class HyperKernelRidge(PairRegression):
     """A kernel function learned by ridge regression over pairs of points, from similarities or from labels [Liu2021]_.
 
@@ -284,6 +286,7 @@ class _Nonnegative:
         return nonnegative(self.moments, self.G, ridge, bias=self.bias)
 
 
+@saved("hyper-kernel-svr", fields="classes_ kernel_ solver_ C_ history_ n_iter_")
 class HyperKernelSVR(PairRegression):
     """A kernel function learned by support vector regression over pairs of points, Eq. (8) of [Liu2021]_.
 

@@ -27,6 +27,7 @@ from kernelwright.indefinite import CORRECTIONS, Signature, correct
 from kernelwright.kernels import Gaussian, Kernel, Precomputed
 from kernelwright.kernels.precomputed import looks_like_distances
 from kernelwright.linalg import threads_for
+from kernelwright.storage.saved import saved
 
 __all__ = ["KreinSVC"]
 
@@ -70,6 +71,7 @@ class FunctionKernel(Kernel):
         return 0.5 * (K + K.T)
 
 
+@saved("krein-svc", fields="classes_ scaler_ kernel_ C_ points_ coefficients_ intercept_ signature_ support_")
 class KreinSVC(ClassifierMixin, KernelEstimator):
     """A support vector classifier on any symmetric similarity, also one with negative eigenvalues.
 

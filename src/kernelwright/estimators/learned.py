@@ -15,6 +15,7 @@ from kernelwright.estimators.classifier import EmbeddingClassifier
 from kernelwright.estimators.hyper import HyperKernelRidge
 from kernelwright.estimators.krein import KreinSVC
 from kernelwright.scaling import fit_scaler
+from kernelwright.storage.saved import saved
 
 __all__ = ["LearnedKernelClassifier"]
 
@@ -26,6 +27,7 @@ def _classifier_has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "classifier_", self.classifier), method))
 
 
+@saved("learned-kernel-classifier", fields="classes_ scaler_ learner_ kernel_ classifier_")
 class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
     """Learn a kernel from the labels, then a classifier with it: the two stages of [Liu2021]_.
 

@@ -22,6 +22,7 @@ from kernelwright.herding import herd
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta, Precomputed
 from kernelwright.linalg import Factor, low_rank_root, threads_for
 from kernelwright.scaling import fit_scaler
+from kernelwright.storage.saved import saved
 from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose
 
@@ -31,6 +32,11 @@ __all__ = ["ConditionalMeanEmbedding"]
 ROOT_TOLERANCE = 1e-10  # of the largest l(y, y): what the features of the targets may leave out
 
 
+@saved(
+    "conditional-mean-embedding",
+    fields="classes_ targets_ values_ target_kernel_ target_scaler_ scaler_ kernel_ ridge_ objective_ history_ "
+    "n_iter_ factor_ jitter_ points_ _rows",
+)
 class ConditionalMeanEmbedding(KernelEstimator):
     """The whole conditional distribution of a target, as weights on the training rows.
 

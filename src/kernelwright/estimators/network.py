@@ -51,6 +51,7 @@ from kernelwright.network import (
 )
 from kernelwright.risk import complexity_multiplier
 from kernelwright.scaling import fit_scaler
+from kernelwright.storage.saved import saved
 from kernelwright.training import Step
 
 __all__ = ["EmbeddingNetworkClassifier"]
@@ -83,6 +84,12 @@ def sum_features(block: Block, network: EmbeddingNetwork, reader: InputReader, n
     return network.head.sum_up(network, TrainingSet.of(reader(block.X), targets, weights=weights))
 
 
+@saved(
+    "embedding-network-classifier",
+    fields="classes_ class_weight_ class_prior_ scaler_ module_ kernel_ batch_size_ ridge_ objective_ "
+    "complexity_ history_ n_iter_ points_ coefficients_ probability_map_ trust_ jitter_ _holdout "
+    "_input_shape _n_features_out _network _risk_terms _support _weighted",
+)
 class EmbeddingNetworkClassifier(
     BoundedRisk, ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, BaseEstimator
 ):

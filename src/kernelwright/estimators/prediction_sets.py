@@ -20,6 +20,7 @@ from torch import Tensor
 from kernelwright.arrays import check_labels, class_labels, group_numbers, plain
 from kernelwright.conformal import CalibrationScores, scores_of
 from kernelwright.estimators.classifier import EmbeddingClassifier
+from kernelwright.storage.saved import saved
 
 __all__ = ["PredictionSets"]
 
@@ -27,6 +28,7 @@ BLOCK_ENTRIES = 2**22  # leave-one-out outputs held at once
 CROSS_UP_TO = 2000  # rows; beyond, hyperparameters hide little, and further fits cost more
 
 
+@saved("prediction-sets", fields="classifier_ classes_ method_ n_calibration_ _calibration _left_out _mapie _parts")
 class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Conformal prediction sets: the classes that a row may well have, with a promised coverage.
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from kernelwright.files import locked_folder, write_whole
 from kernelwright.linalg import on_one_thread
 from kernelwright.reports import Picture
+from kernelwright.storage.files import locked_folder, write_whole
 
 __all__ = [
     "Cell",

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kernelwright.distances import cubed_sum, squared_euclidean
 from kernelwright.hyperkernels import HyperKernel, PointPairs
+from kernelwright.storage.saved import saved
 
 __all__ = ["Basis", "MidpointBasis", "PairBasis", "joined"]
 
@@ -37,6 +38,7 @@ class Basis(Protocol):
         """The matrix ``sum_p w_p phi_p(x_i, z_j)``."""
 
 
+@saved("pair-basis", fields="hyperkernel pairs")
 class PairBasis:
     """``phi_p = kk((r_p, s_p), .)`` for landmark pairs, Eqs. (3) and (9) of [Liu2021]_."""
 
@@ -76,6 +78,7 @@ class PairBasis:
         return basis, (w * torch.exp(-lengths / (2 * widths[0][:, None]))).reshape(-1)
 
 
+@saved("midpoint-basis", fields="hyperkernel centres")
 class MidpointBasis:
     """``phi_sq(x, x') = exp(-|x - x'|^2/2a'_s) e_sq(x) e_sq(x')``, ``e_sq(x) = exp(-|x - z_q|^2/4c_s)``.
 

@@ -12,10 +12,12 @@ from kernelwright.hyper.refinement import PairSmoother
 from kernelwright.hyperkernels import PointPairs
 from kernelwright.indefinite import Signature, signature
 from kernelwright.kernels.base import Kernel
+from kernelwright.storage.saved import saved
 
 __all__ = ["LearnedKernel"]
 
 
+@saved("learned-kernel", fields="basis weights bias bound refinement hyperkernel")
 class LearnedKernel(Kernel):
     """``k*(x, z) = sum_p w_p phi_p(x, z) + bias``, cut to [-bound, bound] if there is a bound.
 

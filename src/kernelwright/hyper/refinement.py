@@ -14,6 +14,7 @@ from torch import Tensor
 from kernelwright.kernels import Gaussian
 from kernelwright.kernels.base import Kernel
 from kernelwright.linalg import eigen
+from kernelwright.storage.saved import saved
 
 __all__ = ["PairSmoother", "smooth_residual"]
 
@@ -24,6 +25,7 @@ CHOOSING_POINTS, FOLDS = 500, 4
 FILLINGS = 10  # rounds
 
 
+@saved("pair-smoother", fields="kernel points directions signs")
 class PairSmoother(Kernel):
     """``k(x, z) = sum_r signs_r f_r(x) f_r(z)``, ``f(x) = directions^T kappa(x, points)`` by a Gaussian kappa."""
 

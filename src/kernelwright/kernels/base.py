@@ -38,6 +38,7 @@ from torch import Tensor, nn
 from kernelwright.arrays import as_matrix
 from kernelwright.linalg import Workspace
 from kernelwright.parameters import Parametrised, Positive, Simplex
+from kernelwright.storage.saved import saved
 
 __all__ = ["Constant", "ConvexSum", "Kernel", "Product", "Scaled", "Sum"]
 
@@ -197,6 +198,7 @@ def _prefixed(prefix: str, gradients: Gradients) -> Gradients:
     return {f"{prefix}.{name}": gradient for name, gradient in gradients.items()}
 
 
+@saved("constant-kernel", parameters="log_value")
 class Constant(Kernel):
     """``k(x, z) = value``."""
 
@@ -233,6 +235,7 @@ class _Pair(Kernel):
         return self.left.bounded and self.right.bounded
 
 
+@saved("sum-kernel", fields="left right")
 class Sum(_Pair):
     """``k(x, z) = left(x, z) + right(x, z)``."""
 
@@ -255,6 +258,7 @@ class Sum(_Pair):
         )
 
 
+@saved("product-kernel", fields="left right")
 class Product(_Pair):
     """``k(x, z) = left(x, z) right(x, z)``."""
 
@@ -277,6 +281,7 @@ class Product(_Pair):
         )
 
 
+@saved("scaled-kernel", fields="kernel", parameters="log_factor")
 class Scaled(Kernel):
     """``k(x, z) = factor * kernel(x, z)``."""
 
@@ -311,6 +316,7 @@ class Scaled(Kernel):
         return factor * K, pullback
 
 
+@saved("convex-sum-kernel", fields="parts", parameters="logit_weights")
 class ConvexSum(Kernel):
     """``k(x, z) = sum_b w_b k_b(x, z)`` with learnable weights ``w >= 0``, ``sum w = 1``.
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from kernelwright.arrays import as_matrix
 from kernelwright.kernels.base import Kernel
 from kernelwright.parameters import Parametrised
+from kernelwright.storage.saved import saved
 
 __all__ = ["FeatureKernel", "FeatureMap"]
 
@@ -47,6 +48,7 @@ class FeatureMap(Parametrised):
             return super().__call__(as_matrix(X)).numpy()
 
 
+@saved("feature-kernel", fields="features")
 class FeatureKernel(Kernel):
     """``k(x, z) = <features(x), features(z)>``: the linear kernel of an explicit feature map.
 

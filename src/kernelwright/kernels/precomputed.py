@@ -9,6 +9,7 @@ from torch import Tensor
 
 from kernelwright.arrays import as_matrix
 from kernelwright.kernels.base import Kernel
+from kernelwright.storage.saved import saved
 
 __all__ = ["Precomputed", "looks_like_distances"]
 
@@ -51,6 +52,7 @@ def finite_values(K: Tensor) -> Tensor:
     return K
 
 
+@saved("precomputed-kernel")
 class Precomputed(Kernel):
     """Kernel values that are known already.
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from kernelwright.kernels.base import Kernel
 from kernelwright.kernels.vector import whole_number
+from kernelwright.storage.saved import saved
 
 __all__ = ["Spectrum"]
 
@@ -24,6 +25,7 @@ def _as_numbers(windows: np.ndarray) -> np.ndarray:
     return digits.reshape(windows.shape) @ (base ** np.arange(k, dtype=np.int64))
 
 
+@saved("spectrum-kernel", fields="_k normalize")
 class Spectrum(Kernel):
     """The spectrum kernel: counts of common substrings of length ``k`` (k-mers).
 

@@ -11,6 +11,7 @@ from kernelwright.distances import l1, l1_weighted_sums, median_distance, square
 from kernelwright.kernels.base import Gradients, Pullback, simplex_gradient
 from kernelwright.kernels.vector import LengthScale, LengthScaled, spread_rows
 from kernelwright.parameters import WEAK_PULL, Positive, Simplex
+from kernelwright.storage.saved import saved
 
 __all__ = ["Tabular"]
 
@@ -20,6 +21,11 @@ def _falloff(D: Tensor) -> Tensor:
     return (-D).exp_() if D.requires_grad else D.neg_().exp_()
 
 
+@saved(
+    "tabular-kernel",
+    fields="median usual ard",
+    parameters="log_lengthscale log_smooth log_rank_scale logit_weights",
+)
 class Tabular(LengthScaled):
     """A learned sum of three kernels on two views of a table.
 

@@ -19,6 +19,7 @@ from kernelwright.distances import (
 from kernelwright.kernels.base import Gradients, Kernel, Pullback
 from kernelwright.linalg import Outer, Workspace
 from kernelwright.parameters import Parametrised, Positive
+from kernelwright.storage.saved import saved
 
 __all__ = ["Gaussian", "KroneckerDelta", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"]
 
@@ -62,6 +63,7 @@ class HasLengthScales(Parametrised):
     lengthscale = LengthScale()
     log_lengthscale: nn.Parameter
     median: bool
+    ard: bool = False  # a length scale for each feature
 
     def use_median(self) -> None:
         if self.log_lengthscale.requires_grad:  # a part that is frozen stays as it is
@@ -180,6 +182,7 @@ class _Euclidean(_Stationary):
         return K, pullback
 
 
+@saved("gaussian-kernel", fields="ard median", parameters="log_lengthscale")
 class Gaussian(_Euclidean):
     """``k(x, z) = exp(-|(x - z) / lengthscale|^2 / 2)``.
 
@@ -206,6 +209,7 @@ class Gaussian(_Euclidean):
         return K
 
 
+@saved("laplace-kernel", fields="ard median", parameters="log_lengthscale")
 class Laplace(_Stationary):
     """``k(x, z) = exp(-sum_d |x_d - z_d| / lengthscale_d)``, a product over the features.
 
@@ -230,6 +234,7 @@ class Laplace(_Stationary):
         return K, pullback
 
 
+@saved("matern-kernel", fields="ard median _nu", parameters="log_lengthscale")
 class Matern(_Euclidean):
     """The Matern kernel of the Euclidean distance, ``nu`` = 0.5, 1.5 or 2.5.
 
@@ -273,6 +278,7 @@ class Matern(_Euclidean):
         return torch.where(D > 0, torch.exp(-s) / s, 0.0)  # a point's distance to itself does not move
 
 
+@saved("rational-quadratic-kernel", fields="ard median", parameters="log_lengthscale log_mixture")
 class RationalQuadratic(_Euclidean):
     """``k(x, z) = (1 + |(x - z) / lengthscale|^2 / (2 mixture))^(-mixture)``, a mixture of Gaussian widths."""
 
@@ -298,6 +304,7 @@ class RationalQuadratic(_Euclidean):
         return {"log_mixture": (dK * K * a * (share / (1.0 + share) - torch.log1p(share))).sum()}
 
 
+@saved("linear-kernel")
 class Linear(Kernel):
     """``k(x, z) = x . z``, unbounded: ``sup_diag`` is empirical."""
 
@@ -308,6 +315,7 @@ class Linear(Kernel):
         return (X * X).sum(1)
 
 
+@saved("polynomial-kernel", fields="_degree", parameters="log_lengthscale log_offset")
 class Polynomial(Kernel):
     """``k(x, z) = (x . z / lengthscale^2 + offset)^degree``, unbounded: ``sup_diag`` is empirical."""
 
@@ -334,6 +342,7 @@ class Polynomial(Kernel):
         return ((X * X).sum(1) / self.lengthscale**2 + self.offset) ** self.degree
 
 
+@saved("delta-kernel")
 class KroneckerDelta(Kernel):
     """``k(x, z) = 1 if x = z else 0``.
 

@@ -16,10 +16,10 @@ import sklearn
 from torch import nn
 
 from kernelwright.errors import ModelFileError
-from kernelwright.files import whole_file
 from kernelwright.persistence.archive import DAMAGED, Archive, write_archive
 from kernelwright.persistence.decoding import Decoder
 from kernelwright.persistence.encoding import Encoder
+from kernelwright.storage.files import whole_file
 
 __all__ = ["load", "save"]
 

@@ -31,7 +31,8 @@ from kernelwright.errors import ModelFileError
 __all__ = ["LARGEST_DOCUMENT", "VERSION", "Archive", "write_archive"]
 
 FORMAT = "kernelwright model"
-VERSION = 1  # files of older versions must keep loading: see tests/fixtures/models
+VERSION = 2  # of the archive and the document; classes have versions of their own, see storage/saved.py
+OLDEST = 2  # format 1 was never released
 MANIFEST, DOCUMENT = "manifest.json", "document.json"
 LARGEST_MANIFEST, LARGEST_DOCUMENT = 2**16, 2**26  # bytes; parsed JSON takes far more memory than its text
 MOST_OBJECTS, MOST_VALUES = 2**19, 2**22  # braces and commas of the document: what it takes to read it
@@ -163,6 +164,11 @@ class Archive:
             raise ModelFileError(
                 f"it was made by a newer kernelwright (format {version}), and this one reads formats up to {VERSION}; "
                 "upgrade kernelwright"
+            )
+        if version < OLDEST:
+            raise ModelFileError(
+                f"it is of format {version}, that of kernelwright before its first release, which is no longer read; "
+                "fit the model again and save it"
             )
         if self.manifest.get("byteorder") != sys.byteorder:
             raise ModelFileError(

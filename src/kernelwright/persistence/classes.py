@@ -1,4 +1,4 @@
-"""What a model file may name: classes that can be restored from it, and a few types and functions.
+"""What a model file may name: saved classes of this package, listed ones of scikit-learn and torch, a few functions.
 
 A name in a file is looked up here and nowhere else. So a file can make no object that is not a piece of a model.
 """
@@ -8,16 +8,17 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 
 import kernelwright
+from kernelwright.storage.saved import REGISTRY, SavedClass
 
-__all__ = ["class_name", "class_of", "is_library_class", "thing_name", "thing_of"]
+__all__ = ["is_library_class", "listed_class", "listed_name", "saved_class", "saved_class_of", "thing_name", "thing_of"]
 
 # Rooms without pieces of models; the first four lie above this one.
 CLOSED_ROOMS = {"__main__", "cli", "experiments", "reports", "persistence", "datasets"}
@@ -72,35 +73,45 @@ FUNCTIONS = {
 }
 
 
-def class_of(name: str) -> type | None:
-    """The class that a file means by ``name``, or None if it is not one of those that may be restored."""
+def saved_class(name: str) -> SavedClass | None:
+    """Return the class of this package that a file means by a stable name, or None if there is none."""
+    _import_rooms()
+    return REGISTRY.by_name(name)
+
+
+def saved_class_of(cls: type) -> SavedClass | None:
+    """Return what a class of this package declares that files hold of it, or None if it may not be saved."""
+    return REGISTRY.of(cls)
+
+
+def listed_class(name: str) -> type | None:
+    """Return the class of scikit-learn or torch that a file means by ``name``, or None if it may not be restored."""
     return _classes().get(name)
 
 
-def class_name(cls: type) -> str | None:
-    """How a file names a class, or None if it may not be restored."""
+def listed_name(cls: type) -> str | None:
+    """Return how a file names a class of scikit-learn or torch, or None if it may not be restored."""
     return _class_names().get(cls)
 
 
 def is_library_class(cls: type) -> bool:
-    """Whether a class is one of this package."""
+    """Tell whether a class is one of this package."""
     return cls.__module__.partition(".")[0] == "kernelwright"
 
 
 def thing_of(name: str) -> Any:
-    """The type or function that a file means by ``name``, or None."""
+    """Return the type or function that a file means by ``name``, or None."""
     return _things().get(name)
 
 
 def thing_name(thing: Any) -> str | None:
-    """How a file names a type or function, or None if it may not."""
+    """Return how a file names a type or function, or None if it may not."""
     return _thing_names().get(id(thing))
 
 
 @cache
 def _classes() -> dict[str, type]:
-    own = {f"{cls.__module__}.{cls.__qualname__}": cls for module in _rooms() for cls in _pieces(module)}
-    return own | dict(_listed(SCIKIT_LEARN)) | dict(_listed({"torch.nn": TORCH_LAYERS}))
+    return dict(_listed(SCIKIT_LEARN)) | dict(_listed({"torch.nn": TORCH_LAYERS}))
 
 
 @cache
@@ -124,23 +135,13 @@ def _thing_names() -> dict[int, str]:
     return {id(thing): name for name, thing in _things().items()}
 
 
-def _rooms() -> Iterator[ModuleType]:
-    """The modules of this package, those of missing optional dependencies left out."""
+@cache
+def _import_rooms() -> None:
+    """Import the modules of this package, whose classes are known from then on; some need what is not installed."""
     for found in pkgutil.walk_packages(kernelwright.__path__, "kernelwright."):
-        if found.name.split(".")[1] in CLOSED_ROOMS:
-            continue
-        try:
-            yield importlib.import_module(found.name)
-        except ImportError:
-            continue
-
-
-def _pieces(module: ModuleType) -> Iterator[type]:
-    """Classes of a module that a model may have instances of."""
-    for thing in vars(module).values():
-        own = isinstance(thing, type) and thing.__module__ == module.__name__
-        if own and not issubclass(thing, (BaseException, torch.autograd.Function)):
-            yield thing
+        if found.name.split(".")[1] not in CLOSED_ROOMS:
+            with suppress(ImportError):
+                importlib.import_module(found.name)
 
 
 def _listed(names: dict[str, str]) -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import dataclasses
 import inspect
 import math
 from collections import OrderedDict
@@ -27,8 +26,10 @@ import kernelwright
 from kernelwright.errors import ModelFileError
 from kernelwright.parameters import Parametrised
 from kernelwright.persistence.archive import NOT_OURS, Archive
-from kernelwright.persistence.classes import class_of, thing_of
-from kernelwright.persistence.encoding import ARRAY_TYPE, DEEPEST, LEFT_OUT, MODULE_STATE, TENSOR_TYPES
+from kernelwright.persistence.classes import listed_class, saved_class, thing_of
+from kernelwright.persistence.encoding import ARRAY_TYPE, DEEPEST, LEFT_OUT, TENSOR_TYPES
+from kernelwright.persistence.objects import MODULE_STATE, restore
+from kernelwright.storage.saved import SavedClass
 
 __all__ = ["Decoder"]
 
@@ -69,7 +70,6 @@ class Decoder:
             "objects": self._object_array,
             "parameter": self._tensor,
             "random state": self._numpy_generator,
-            "record": self._record,
             "scalar": _scalar,
             "slice": lambda entry: slice(*self._values(entry)),
             "tensor": self._tensor,
@@ -99,10 +99,14 @@ class Decoder:
             return self._mapping(MAPPINGS[kind], _field(entry, "items", list))
         if kind not in self._makers:
             raise _fault(f"it holds an object of unknown kind {kind!a}")
-        self._n_slow += kind in SLOW
+        if kind in SLOW:
+            self._count_slow()
+        return self._makers[kind](entry)
+
+    def _count_slow(self) -> None:
+        self._n_slow += 1
         if self._n_slow > MOST_SLOW:
             raise _fault(f"it holds more than {MOST_SLOW} networks, kernels and random states")
-        return self._makers[kind](entry)
 
     # values inside entries -----------------------------------------------------------------------------
 
@@ -225,38 +229,42 @@ class Decoder:
     # objects -------------------------------------------------------------------------------------------
 
     def _class(self, entry: Entry, base: type = object) -> type:
+        """Look up a class of scikit-learn or torch."""
         name = _field(entry, "class", str)
-        cls = class_of(name)
+        cls = listed_class(name)
         if cls is None or not issubclass(cls, base):
+            told = self._archive.manifest
             raise ModelFileError(
                 f"it holds an object of class {name!a}, which kernelwright {kernelwright.__version__} with "
-                f"scikit-learn {sklearn.__version__} cannot restore; load it with the versions that saved it"
+                f"scikit-learn {sklearn.__version__} cannot restore; load it with the versions that saved it, "
+                f"{told.get('kernelwright')!a} and {told.get('scikit-learn')!a}"
             )
         self.uses_scikit_learn |= cls.__module__.startswith("sklearn.")
         return cls
 
     def _object(self, entry: Entry) -> Any:
+        declared = saved_class(_field(entry, "class", str))
+        if declared is not None:
+            return self._saved(entry, declared)
         cls = self._class(entry)
         if issubclass(cls, (nn.Module, tuple, dict)):
             raise _fault(f"a {cls.__name__} is described as what it is not")
         state = _checked_names(cls, self._named(entry, "state"))
         made = object.__new__(cls)
-        if dataclasses.is_dataclass(cls):
-            vars(made).update(_complete_record(cls, state))
-        elif isinstance(made, BaseEstimator):
-            state = _usual_settings(cls) | state | {name: None for name in LEFT_OUT if name in state}  # type: ignore[arg-type]
-            if cls.__module__.startswith("sklearn."):
-                state["_sklearn_version"] = sklearn.__version__  # the manifest's is compared once, for all
-            made.__setstate__(state)
+        if isinstance(made, BaseEstimator):
+            state = _usual_settings(cls) | _without_settings_of_a_program(state)  # type: ignore[arg-type]
+            made.__setstate__(state | {"_sklearn_version": sklearn.__version__})  # the manifest's is compared once
         else:
             vars(made).update(state)
         return made
 
-    def _record(self, entry: Entry) -> Any:
-        cls, items = self._class(entry, tuple), self._values(entry)
-        if len(items) != len(cls._fields):  # type: ignore[attr-defined]
-            raise _fault(f"a {cls.__name__} has the wrong number of parts")
-        return tuple.__new__(cls, items)
+    def _saved(self, entry: Entry, declared: SavedClass) -> Any:
+        if issubclass(declared.cls, nn.Module):
+            self._count_slow()
+        state = self._named(entry, "state")
+        if issubclass(declared.cls, BaseEstimator):
+            state = _without_settings_of_a_program(state)
+        return restore(declared, state, _field(entry, "version", int))
 
     def _module(self, entry: Entry) -> nn.Module:
         cls = self._class(entry, nn.Module)
@@ -361,21 +369,8 @@ def _usual_settings(cls: Any) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
 
-def _complete_record(cls: type, state: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a record; those that did not exist yet when a file was written have their defaults."""
-    complete = {}
-    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-        if field.name in state:
-            complete[field.name] = state.pop(field.name)
-        elif field.default is not dataclasses.MISSING:
-            complete[field.name] = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            complete[field.name] = field.default_factory()
-        else:
-            raise _fault(f"a {cls.__name__} lacks {field.name!r}")
-    if state:
-        raise _fault(f"a {cls.__name__} has a part {next(iter(state))!a} that it does not know")
-    return complete
+def _without_settings_of_a_program(state: dict[str, Any]) -> dict[str, Any]:
+    return state | {name: None for name in LEFT_OUT if name in state}
 
 
 def _fits(template: nn.Module, numbers: dict[str, Tensor]) -> bool:

@@ -7,7 +7,6 @@ again after loading; and since nothing can refer to a later entry, reading is a 
 from __future__ import annotations
 
 import base64
-import dataclasses
 import math
 import re
 from collections import OrderedDict
@@ -20,17 +19,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 from torch import Tensor, nn
 
-from kernelwright.network import EmbeddingNetwork
-from kernelwright.persistence.classes import class_name, is_library_class, thing_name
+from kernelwright.persistence.classes import is_library_class, listed_name, saved_class_of, thing_name
+from kernelwright.persistence.objects import MODULE_STATE, state_of
+from kernelwright.storage.saved import SavedClass
 
-__all__ = ["ARRAY_TYPE", "DEEPEST", "LEFT_OUT", "MODULE_STATE", "TENSOR_TYPES", "Encoder"]
+__all__ = ["ARRAY_TYPE", "DEEPEST", "LEFT_OUT", "TENSOR_TYPES", "Encoder"]
 
 DEEPEST = 100  # levels of objects within objects
 LEFT_OUT = ("callback", "checkpoint", "memory")  # settings that belong to a program and its disk, not to the model
 SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
 SEQUENCES |= {range: "list", torch.Size: "tuple"}  # what they are used as
 MAPPINGS: dict[type, str] = {dict: "dict", OrderedDict: "ordered", Bunch: "bunch"}
-MODULE_STATE = frozenset(vars(nn.Module()))  # what torch itself keeps in any module
 HOOKS = tuple(name for name in MODULE_STATE if name.endswith("_hooks"))
 
 # Types of arrays whose every bit pattern is harmless, or is checked: no Python objects, no pointers, no records.
@@ -107,6 +106,10 @@ class Encoder:
             return self._tensor(thing, path)
         if isinstance(thing, (np.random.RandomState, np.random.Generator, torch.Generator)):
             return self._generator(thing, path)
+        if (declared := saved_class_of(kind)) is not None:
+            return self._saved(thing, declared, path)
+        if is_library_class(kind):
+            raise _refusal(path, thing, "", "classes that declare it with @saved can")
         if isinstance(thing, nn.Module):
             return self._module(thing, path)
         return self._object(thing, path)
@@ -167,18 +170,22 @@ class Encoder:
         state = thing.get_state(legacy=False) if numpy_state else thing.bit_generator.state
         return {"kind": "random state" if numpy_state else "generator", "state": self.value(state, path)}
 
+    def _saved(self, thing: Any, declared: SavedClass, path: str) -> Entry:
+        """Describe an object of this package by its stable name and its fields."""
+        state = state_of(thing, declared, path)
+        if isinstance(thing, BaseEstimator):
+            self._leave_out(state, path)
+        named = self._named(state, path)
+        return {"kind": "object", "class": declared.name, "version": declared.version, "state": named}
+
     def _object(self, thing: Any, path: str) -> Entry:
-        name = class_name(type(thing))
+        """Describe an object of scikit-learn by the name of its class and its state."""
+        name = listed_name(type(thing))
         if name is None:
             if type(thing).__module__.partition(".")[0] == "pandas" and hasattr(thing, "get_indexer"):
                 return {"kind": "list", "items": self._values(thing.tolist(), path)}  # an index: names of columns
             raise _refusal(path, thing, "", "models of kernelwright and usual ones of scikit-learn can")
-        if isinstance(thing, tuple):
-            return {"kind": "record", "class": name, "items": self._values(thing, path)}
-        if dataclasses.is_dataclass(thing):
-            state = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
-        else:
-            state = dict(thing.__getstate__() if isinstance(thing, BaseEstimator) else vars(thing))
+        state = dict(thing.__getstate__() if isinstance(thing, BaseEstimator) else vars(thing))
         state.pop("_sklearn_version", None)  # the manifest has it
         if isinstance(thing, BaseEstimator):
             self._leave_out(state, path)
@@ -194,13 +201,11 @@ class Encoder:
         return {_checked_text(name, path): self.value(thing, f"{path}.{name}") for name, thing in things.items()}
 
     def _module(self, thing: nn.Module, path: str) -> Entry:
-        """A module by its parts where all their classes are known; a user's own by its numbers alone."""
-        name = class_name(type(thing))
-        if name is None or not (is_library_class(type(thing)) or all(map(_is_known_layer, thing.modules()))):
+        """Describe a layer by its parts where all their classes are known; a user's own by its numbers alone."""
+        name = listed_name(type(thing))
+        if name is None or not all(map(_is_known_layer, thing.modules())):
             return self._foreign_module(thing, path)
         state = {key: value for key, value in vars(thing).items() if key not in MODULE_STATE}
-        if isinstance(thing, EmbeddingNetwork):
-            state["device"] = "cpu"  # where its numbers are after loading
         return {
             "kind": "module",
             "class": name,
@@ -232,8 +237,9 @@ def _axes_in_memory(strides: tuple[int, ...]) -> list[int]:
 
 
 def _is_known_layer(module: nn.Module) -> bool:
-    """Whether a layer is described by its class and its state (a hook is a function, and is not)."""
-    return class_name(type(module)) is not None and not any(getattr(module, hooks) for hooks in HOOKS)
+    """Tell whether a layer is described by its class and its state (a hook is a function, and is not)."""
+    known = saved_class_of(type(module)) is not None or listed_name(type(module)) is not None
+    return known and not any(getattr(module, hooks) for hooks in HOOKS)
 
 
 def _checked_text(text: str, path: str) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from kernelwright.files import write_whole
 from kernelwright.reports.drawing import recolour
+from kernelwright.storage.files import write_whole
 
 __all__ = ["Gallery", "Page", "Paragraph", "Picture", "Section", "Table", "Tile", "Tiles", "render_page", "write_whole"]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelwright.storage.saved import saved
 from kernelwright.tables.identifiers import FEWEST, counter, is_id_name, is_unnamed, is_whole
 from kernelwright.tables.notation import (
     Notation,
@@ -31,6 +32,7 @@ REMARKS = 5  # columns whose remarks are given in full
 MOSTLY = 0.9  # share of numbers from which the other cells of a column count as missing
 
 
+@saved("table-column")
 @dataclass(frozen=True)
 class Column:
     """A column of the training table: its kind, what is done to it, what was seen in it.

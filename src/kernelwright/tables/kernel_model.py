@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelwright.estimators import HyperKernelRidge
 from kernelwright.evaluation import Score
+from kernelwright.storage.saved import saved
 from kernelwright.tables.columns import Column, Finding, prepare
 from kernelwright.tables.model import make_encoder, versions
 from kernelwright.tables.table import as_table
@@ -25,6 +26,7 @@ PAIRS = 5000  # kept for pictures
 SHOWN = 400  # objects whose given similarities are kept for pictures
 
 
+@saved("kernel-evaluation")
 @dataclass(frozen=True)
 class KernelEvaluation:
     """How near a learned kernel comes to similarities of objects that it was not learned from.
@@ -67,6 +69,7 @@ class KernelEvaluation:
         }
 
 
+@saved("kernel-model")
 @dataclass(frozen=True)
 class KernelModel:
     """A learned kernel, with what is done to the columns of a table before it.

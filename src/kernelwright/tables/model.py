@@ -19,6 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kernelwright.estimators import EmbeddingClassifier
 from kernelwright.evaluation import Evaluation
+from kernelwright.storage.saved import saved
 from kernelwright.tables.columns import Column, Finding, describe_columns, numbers, prepare, remarks
 from kernelwright.tables.drift import Drift, find_drift
 from kernelwright.tables.labels import labelled, same_number, spelling_notes
@@ -89,6 +90,7 @@ class TrainingTable:
         return cls(target, columns, frame, labels, classes, rows, table.row_word, table.source, notes)
 
 
+@saved("tabular-model")
 @dataclass(frozen=True)
 class TabularModel:
     """A fitted pipeline together with what is needed to use it on new tables and to judge it.

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelwright.storage.saved import saved
+
 __all__ = [
     "Notation",
     "Reading",
@@ -54,6 +56,7 @@ MARKS = {
 }
 
 
+@saved("number-notation")
 @dataclass(frozen=True)
 class Notation:
     """What a training column settled about its numbers, so that new tables are read in the same way.

@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from kernelwright.files import write_whole
+from kernelwright.storage.files import write_whole
 from kernelwright.tables.reading import PARQUET_EXTRA
 
 __all__ = ["check_output", "safe_for_spreadsheets", "visible", "write_bytes", "write_table"]

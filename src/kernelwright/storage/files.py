@@ -61,7 +61,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from kernelwright.files import write_whole
+    >>> from kernelwright.storage.files import write_whole
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_whole(Path(folder) / "page.html", b"all of it")
     ...     [file.name for file in Path(folder).iterdir()]

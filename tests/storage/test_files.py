@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kernelwright.files import whole_file, write_whole
+from kernelwright.storage.files import whole_file, write_whole
 
 
 def test_a_file_takes_the_place_of_the_old_one_only_when_it_is_whole(tmp_path):
@@ -57,7 +57,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from kernelwright.files import whole_file
+from kernelwright.storage.files import whole_file
 with whole_file({str(path)!r}) as file:
     file.write(b"half")
     file.flush()

@@ -1,0 +1,113 @@
+"""Objects of saved classes: what a file keeps of them, and how they are made from it without running their code."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from torch import Tensor, nn
+
+from kernelwright.errors import ModelFileError
+from kernelwright.persistence.archive import DAMAGED
+from kernelwright.storage.saved import SavedClass
+
+__all__ = ["MODULE_STATE", "restore", "state_of"]
+
+MODULE_STATE = frozenset(vars(nn.Module()))  # what torch itself keeps in any module
+
+
+def state_of(thing: Any, declared: SavedClass, path: str) -> dict[str, Any]:
+    """Return the fields of an object with their values.
+
+    Raises
+    ------
+    TypeError
+        If it has an attribute that its class does not declare, or lacks one that is required.
+    """
+    state = {name: value for name, value in _attributes(thing).items() if name not in declared.transient}
+    faults = declared.undeclared(state)
+    if isinstance(thing, nn.Module):
+        faults += sorted((thing._parameters.keys() - declared.parameters) | (thing._buffers.keys() - declared.buffers))
+    if faults:
+        raise TypeError(
+            f"{path}.{faults[0]} cannot be saved: it is not among the attributes that {type(thing).__name__} declares "
+            "with @saved. Delete it; or, if it belongs to the class, declare it there."
+        )
+    if missing := declared.missing(state):
+        raise TypeError(f"{path} cannot be saved: it has no attribute {missing[0]!r}, without which it cannot work.")
+    return state
+
+
+def _attributes(thing: Any) -> dict[str, Any]:
+    if isinstance(thing, tuple):
+        return thing._asdict()  # type: ignore[attr-defined]
+    if dataclasses.is_dataclass(thing):
+        return {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
+    if isinstance(thing, nn.Module):
+        plain = {name: value for name, value in vars(thing).items() if name not in MODULE_STATE}
+        return {"training": thing.training, **plain, **thing._parameters, **thing._buffers, **thing._modules}
+    return dict(vars(thing))
+
+
+def restore(declared: SavedClass, state: dict[str, Any], version: int) -> Any:
+    """Make an object from what a file holds of it, perhaps in an older version.
+
+    Neither its constructor nor its setters are run.
+    """
+    state = _completed(declared, _upgraded(declared, state, version))
+    cls: Any = declared.cls
+    if issubclass(cls, tuple):
+        return tuple.__new__(cls, [state[name] for name in cls._fields])
+    made = object.__new__(cls)
+    if issubclass(cls, nn.Module):
+        nn.Module.__init__(made)
+        _fill_module(made, declared, state)
+    else:
+        vars(made).update(state)
+    return made
+
+
+def _upgraded(declared: SavedClass, state: dict[str, Any], version: int) -> dict[str, Any]:
+    """Return the state as the present version has it."""
+    if version > declared.version:
+        raise ModelFileError(
+            f"it holds {declared.name!r} in version {version}, and this kernelwright knows versions up to "
+            f"{declared.version}; upgrade kernelwright"
+        )
+    if version < 1:
+        raise ModelFileError(f"it holds {declared.name!r} in version {version}, which never was; {DAMAGED}")
+    if version == declared.version or declared.upgrade is None:
+        return state
+    return declared.upgrade(state, version)
+
+
+def _completed(declared: SavedClass, state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state with defaults in place of what a file lacks; what it should not hold is refused."""
+    if unknown := declared.undeclared(state):
+        raise ModelFileError(
+            f"it holds {declared.name!r} with a field {unknown[0]!a}, which version {declared.version} does not have; "
+            f"{DAMAGED}"
+        )
+    if missing := declared.missing(state):
+        raise ModelFileError(f"it holds {declared.name!r} without the field {missing[0]!r}; {DAMAGED}")
+    defaults = {name: make() for name, make in declared.defaults.items() if name not in state}
+    return {**state, **defaults, **declared.transient}
+
+
+def _fill_module(made: nn.Module, declared: SavedClass, state: dict[str, Any]) -> None:
+    for name, value in state.items():
+        place, kinds = _place(made, declared, name, value)
+        if not isinstance(value, kinds):
+            raise ModelFileError(f"it holds {declared.name!r} with something else in place of {name!r}; {DAMAGED}")
+        place[name] = value
+
+
+def _place(made: nn.Module, declared: SavedClass, name: str, value: Any) -> tuple[dict[str, Any], Any]:
+    """Return where torch keeps an attribute, and of what types it may be."""
+    if name in declared.parameters:
+        return made._parameters, nn.Parameter  # type: ignore[return-value]
+    if name in declared.buffers:
+        return made._buffers, (Tensor, type(None))
+    if isinstance(value, nn.Module):
+        return made._modules, nn.Module  # type: ignore[return-value]
+    return vars(made), bool if name == "training" else object

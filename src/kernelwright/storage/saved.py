@@ -1,0 +1,211 @@
+"""The classes that a model file may hold, and what it keeps of each.
+
+A class says so itself::
+
+    @saved("gaussian-kernel", fields="ard median", parameters="log_lengthscale")
+    class Gaussian(Kernel): ...
+
+A file knows the class by this name alone, so that classes and modules can be moved and renamed. A stable name is never
+changed and never used again. A change of the fields raises the version and comes with an ``upgrade``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from sklearn.base import BaseEstimator
+from torch import nn
+
+__all__ = ["REGISTRY", "Registry", "SavedClass", "saved"]
+
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+# What scikit-learn itself adds to an estimator: while it is fitted, by set_fit_request, by set_output.
+SCIKIT_LEARN = ("n_features_in_", "feature_names_in_", "_metadata_request", "_sklearn_output_config")
+
+Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class SavedClass:
+    """What a model file keeps of the objects of a class.
+
+    Parameters
+    ----------
+    cls : type
+    name : str
+        The stable name.
+    version : int
+        Of the fields, from 1.
+    fields : frozenset of str
+        Names of all attributes that a file may hold.
+    defaults : mapping of str to function
+        What makes the value of a field that a file lacks.
+    optional : frozenset of str
+        Fields that an object may lack, such as those that ``fit`` sets. All others without a default are required.
+    parameters, buffers : frozenset of str
+        Those of the fields that are torch's parameters and buffers.
+    transient : mapping of str to object
+        Attributes that no file holds, with their values after loading.
+    upgrade : function or None
+        Make the state of this version from that of an older one.
+    """
+
+    cls: type
+    name: str
+    version: int
+    fields: frozenset[str]
+    defaults: Mapping[str, Callable[[], Any]]
+    optional: frozenset[str] = frozenset()
+    parameters: frozenset[str] = frozenset()
+    buffers: frozenset[str] = frozenset()
+    transient: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    upgrade: Upgrade | None = None
+
+    def missing(self, state: Mapping[str, Any]) -> list[str]:
+        """Return the names of required fields that a state lacks."""
+        return sorted(self.fields - state.keys() - self.defaults.keys() - self.optional)
+
+    def undeclared(self, state: Mapping[str, Any]) -> list[str]:
+        """Return the names in a state that are no fields."""
+        return sorted(state.keys() - self.fields)
+
+
+class Registry:
+    """Saved classes, found by stable name or by class.
+
+    Examples
+    --------
+    >>> from kernelwright.storage.saved import Registry
+    >>> registry = Registry()
+    >>> @registry.saved("pair", fields="left right")
+    ... class Pair:
+    ...     def __init__(self, left, right):
+    ...         self.left, self.right = left, right
+    >>> registry.by_name("pair").cls.__name__, sorted(registry.of(Pair).fields)
+    ('Pair', ['left', 'right'])
+    """
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, SavedClass] = {}
+        self._by_class: dict[type, SavedClass] = {}
+
+    def __iter__(self) -> Iterator[SavedClass]:
+        return iter(self._by_name.values())
+
+    def by_name(self, name: str) -> SavedClass | None:
+        """Return the class of a stable name, or None if there is none."""
+        return self._by_name.get(name)
+
+    def of(self, cls: type) -> SavedClass | None:
+        """Return what was declared of exactly this class; a subclass needs a name of its own."""
+        return self._by_class.get(cls)
+
+    def saved(
+        self,
+        name: str,
+        *,
+        version: int = 1,
+        fields: str = "",
+        parameters: str = "",
+        buffers: str = "",
+        transient: Mapping[str, Any] | None = None,
+        upgrade: Upgrade | None = None,
+    ) -> Callable[[type[T]], type[T]]:
+        """Declare that model files may hold objects of the decorated class.
+
+        Parameters
+        ----------
+        name : str
+            How files call the class, in small letters with hyphens. It is unique, and stays when the class is renamed.
+        version : int, default=1
+            To be raised whenever the fields change.
+        fields : str, default=""
+            Attributes to be saved, separated by spaces. Fields of dataclasses and named tuples and constructor
+            parameters of estimators are known already; an estimator lists what ``fit`` sets, and a torch module its
+            submodules and plain attributes.
+        parameters, buffers : str, default=""
+            Those of a torch module. A number declared as ``Positive()`` is stored under its raw name, ``log_NAME``.
+        transient : mapping, default=None
+            Attributes that are not saved, with their values after loading.
+        upgrade : function, default=None
+            ``upgrade(state, version)`` returns the fields of the present version, given those that a file of an older
+            one holds. Required from version 2 on.
+
+        Returns
+        -------
+        function
+            A decorator that returns the class itself. It stands above ``@dataclass``.
+        """
+
+        def declare(cls: type[T]) -> type[T]:
+            declared = _declaration(cls, fields.split(), parameters.split(), buffers.split())
+            self._add(SavedClass(cls, name, version, **declared, transient=transient or {}, upgrade=upgrade))
+            return cls
+
+        return declare
+
+    def _add(self, declared: SavedClass) -> None:
+        cls, name = declared.cls, declared.name
+        if not NAME.fullmatch(name):
+            raise ValueError(f"The stable name of {cls.__name__} must be small letters with hyphens. Got {name!r}.")
+        if declared.version > 1 and declared.upgrade is None:
+            raise ValueError(f"{cls.__name__} is of version {declared.version}: pass an upgrade of older versions.")
+        for field in declared.fields:
+            if field.startswith("__") or callable(getattr(cls, field, None)):
+                raise ValueError(f"{cls.__name__} cannot declare the field {field!r}, which is one of its methods.")
+        known = self._by_name.get(name)
+        if known is not None and not _is_the_same(known.cls, cls):
+            raise ValueError(f"The stable name {name!r} of {cls.__qualname__} is that of {known.cls.__qualname__}.")
+        self._by_name[name] = self._by_class[cls] = declared
+
+
+def _is_the_same(old: type, new: type) -> bool:
+    """Tell whether a module was merely executed anew, as by ``importlib.reload``."""
+    return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
+
+
+def _declaration(cls: Any, fields: list[str], parameters: list[str], buffers: list[str]) -> dict[str, Any]:
+    """Find the fields of a class and what is known of their defaults."""
+    if (parameters or buffers) and not issubclass(cls, nn.Module):
+        raise ValueError(f"{cls.__name__} is no torch module: it has no parameters and no buffers.")
+    if dataclasses.is_dataclass(cls) or hasattr(cls, "_fields"):
+        if fields:
+            raise ValueError(f"The fields of {cls.__name__} are its own: none are to be declared.")
+        own, defaults = _record_fields(cls)
+        return {"fields": frozenset(own), "defaults": defaults}
+    if issubclass(cls, BaseEstimator):
+        settings = [inspect.signature(cls).parameters[name] for name in cls._get_param_names()]
+        fitted = frozenset([*fields, *SCIKIT_LEARN])
+        defaults = {p.name: _giver(p.default) for p in settings if p.default is not inspect.Parameter.empty}
+        return {"fields": fitted | {p.name for p in settings}, "defaults": defaults, "optional": fitted}
+    if issubclass(cls, nn.Module):
+        fields = ["training", *fields, *parameters, *buffers]
+    return {
+        "fields": frozenset(fields),
+        "defaults": {},
+        "optional": frozenset(name for name in fields if hasattr(cls, name)),  # the class itself has a default
+        "parameters": frozenset(parameters),
+        "buffers": frozenset(buffers),
+    }
+
+
+def _record_fields(cls: Any) -> tuple[list[str], dict[str, Callable[[], Any]]]:
+    if not dataclasses.is_dataclass(cls):
+        return list(cls._fields), {name: _giver(value) for name, value in cls._field_defaults.items()}
+    own = dataclasses.fields(cls)
+    defaults = {field.name: _giver(field.default) for field in own if field.default is not dataclasses.MISSING}
+    made = {f.name: f.default_factory for f in own if f.default_factory is not dataclasses.MISSING}
+    return [field.name for field in own], defaults | made
+
+
+def _giver(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+REGISTRY = Registry()
+saved = REGISTRY.saved

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+import kernelwright as kw
+from tests.persistence.models import MODELS
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """Tiny data make some of the models warn while they are fitted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture
+def model_file(tmp_path) -> Path:
+    kw.save(MODELS["Krein SVC"].make(), tmp_path / "model.kw")
+    return tmp_path / "model.kw"
