@@ -84,7 +84,7 @@ FORGERIES: dict[str, tuple[list[Any], str, tuple[bytes, ...]]] = {
     "unknown class of this package": ([object_entry("kernelwright.cli.main")], "cannot restore", ()),
     "a class by its module": ([object_entry("kernelwright.kernels.vector.Gaussian")], "cannot restore", ()),
     "unknown stable name": ([saved_entry("no-such-kernel")], "class 'no-such-kernel', which", ()),
-    "newer class": ([saved_entry("clip-map", 99)], "version 99, and this kernelwright knows versions up to 1; upgrade", ()),
+    "newer class": ([saved_entry("clip-map", 99)], "in version 99, and this kernelwright knows versions up to 1; ", ()),
     "version nought": ([saved_entry(EMBEDDING, 0)], "version 0, which never was", ()),
     "true as a version": ([saved_entry(EMBEDDING, True)], "lacks 'version'", ()),
     "no version": ([object_entry(EMBEDDING)], "lacks 'version'", ()),

@@ -18,7 +18,16 @@ import torch
 import kernelwright
 from kernelwright.storage.saved import REGISTRY, SavedClass
 
-__all__ = ["is_library_class", "listed_class", "listed_name", "saved_class", "saved_class_of", "thing_name", "thing_of"]
+__all__ = [
+    "is_library_class",
+    "listed_class",
+    "listed_name",
+    "saved_class",
+    "saved_class_of",
+    "saved_classes",
+    "thing_name",
+    "thing_of",
+]
 
 # Rooms without pieces of models; the first four lie above this one.
 CLOSED_ROOMS = {"__main__", "cli", "experiments", "reports", "persistence", "datasets"}
@@ -77,6 +86,12 @@ def saved_class(name: str) -> SavedClass | None:
     """Return the class of this package that a file means by a stable name, or None if there is none."""
     _import_rooms()
     return REGISTRY.by_name(name)
+
+
+def saved_classes() -> list[SavedClass]:
+    """Return all classes of this package that a file may hold, in the order of their names."""
+    _import_rooms()
+    return sorted(REGISTRY, key=lambda declared: declared.name)
 
 
 def saved_class_of(cls: type) -> SavedClass | None:

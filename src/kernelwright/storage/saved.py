@@ -153,11 +153,15 @@ class Registry:
         cls, name = declared.cls, declared.name
         if not NAME.fullmatch(name):
             raise ValueError(f"The stable name of {cls.__name__} must be small letters with hyphens. Got {name!r}.")
+        if declared.version < 1:
+            raise ValueError(f"The version of {cls.__name__} must be a whole number from 1. Got {declared.version}.")
         if declared.version > 1 and declared.upgrade is None:
             raise ValueError(f"{cls.__name__} is of version {declared.version}: pass an upgrade of older versions.")
         for field in declared.fields:
             if field.startswith("__") or callable(getattr(cls, field, None)):
                 raise ValueError(f"{cls.__name__} cannot declare the field {field!r}, which is one of its methods.")
+        if both := sorted(declared.fields & declared.transient.keys()):
+            raise ValueError(f"{both[0]!r} of {cls.__name__} is either saved or transient, not both.")
         known = self._by_name.get(name)
         if known is not None and not _is_the_same(known.cls, cls):
             raise ValueError(f"The stable name {name!r} of {cls.__qualname__} is that of {known.cls.__qualname__}.")
@@ -171,6 +175,9 @@ def _is_the_same(old: type, new: type) -> bool:
 
 def _declaration(cls: Any, fields: list[str], parameters: list[str], buffers: list[str]) -> dict[str, Any]:
     """Find the fields of a class and what is known of their defaults."""
+    named = [*fields, *parameters, *buffers]
+    if twice := [name for name in named if named.count(name) > 1]:
+        raise ValueError(f"{cls.__name__} declares {twice[0]!r} twice.")
     if (parameters or buffers) and not issubclass(cls, nn.Module):
         raise ValueError(f"{cls.__name__} is no torch module: it has no parameters and no buffers.")
     if dataclasses.is_dataclass(cls) or hasattr(cls, "_fields"):
@@ -184,7 +191,7 @@ def _declaration(cls: Any, fields: list[str], parameters: list[str], buffers: li
         defaults = {p.name: _giver(p.default) for p in settings if p.default is not inspect.Parameter.empty}
         return {"fields": fitted | {p.name for p in settings}, "defaults": defaults, "optional": fitted}
     if issubclass(cls, nn.Module):
-        fields = ["training", *fields, *parameters, *buffers]
+        fields = ["training", *named]
     return {
         "fields": frozenset(fields),
         "defaults": {},

@@ -1,0 +1,250 @@
+"""A small object of every class that a model file may hold, and files of them that every later version must load.
+
+``python -m tests.persistence.samples`` writes ``tests/data/NAME.vVERSION.kw`` for each class and version of which there
+is no file yet, and beside it, for what can be called, a JSON file of inputs and outputs. It never overwrites: a file
+that no longer loads calls for an ``upgrade``. (Until the first release, delete files of changed classes and run it.)
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.isotonic import IsotonicRegression
+from torch import nn
+
+import kernelwright as kw
+from kernelwright import baselines, features, hyperkernels, kernels
+from kernelwright.evaluation import Evaluation
+from kernelwright.persistence.classes import is_library_class, saved_class_of, saved_classes
+from kernelwright.scaling import TableViews
+from kernelwright.tables import KernelModel, TabularModel, TrainingTable, as_table, describe_columns, held_out_error
+
+DATA = Path(__file__).parents[1] / "data"
+
+random = np.random.default_rng(0)
+X = random.normal(size=(12, 2)).round(3)
+NEW = X[:3] + 0.125
+Y = np.arange(12) % 2
+LABELS = np.array(["no", "yes"])[Y]
+MATRIX = np.tanh(X @ X.T).round(3)
+MANY = random.normal(size=(20, 2)).round(3)  # the fewest that can be refined
+STRINGS = ["ACGT", "CGTA", "GGTA", "ACCT"] * 3
+FRAME = pd.DataFrame({"size": X[:, 0], "price": [f"{x:.1f} €" for x in X[:, 1]], "colour": ["red", "blue", "red"] * 4})
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An object, and what is asked of it after loading: a method and its argument; nothing of plain records."""
+
+    thing: Any
+    call: str = ""
+    inputs: Any = None
+
+
+def samples() -> dict[str, Sample]:
+    """Return a sample for the stable name of every class that is found."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tiny data
+        explicit = [sample for make in (_estimators, _tables, _kernels, _records) for sample in make()]
+    found: dict[str, Sample] = {}
+    for sample in explicit:
+        found.setdefault(_name(sample.thing), sample)
+    for sample in explicit:
+        for piece in pieces(sample.thing):
+            found.setdefault(_name(piece), Sample(piece))
+    return found
+
+
+def _name(thing: Any) -> str:
+    declared = saved_class_of(type(thing))
+    assert declared is not None, f"{type(thing)} is not saved"
+    return declared.name
+
+
+def _estimators() -> Iterator[Sample]:
+    def fitted(
+        model: Any, call: str = "predict_proba", target: Any = LABELS, points: Any = X, new: Any = NEW
+    ) -> Sample:
+        return Sample(model.fit(points, target), call, new)
+
+    def embedding(*args: Any, **settings: Any) -> Sample:
+        return fitted(kw.EmbeddingClassifier(*args, max_iter=1, random_state=0, **settings))
+
+    few = {"learn": None, "n_landmarks": 4}
+    yield embedding()
+    yield embedding(kernels.Gaussian(1.0), learn=None, probability="clip")
+    yield embedding(kernels.Gaussian(1.0), learn=None, probability="softmax")
+    yield embedding(kernels.Gaussian(1.0), learn=None, probability=IsotonicRegression(out_of_bounds="clip"))
+    yield embedding(solver="nystroem", **few)
+    yield embedding(solver="fourier", **few)
+    yield embedding(features=features.RandomFourier(4), learn=None)
+    yield fitted(kw.EmbeddingNetworkClassifier(hidden=(2,), max_epochs=2, random_state=0))
+    yield fitted(kw.EmbeddingNetworkClassifier(hidden=(2,), kernel=kernels.Gaussian(), max_epochs=2, random_state=0))
+    yield fitted(kw.ConditionalMeanEmbedding(learn=None, random_state=0), "expectation", X[:, 0])
+    for method in ("leave-one-out", "split", "cross"):
+        simple = kw.EmbeddingClassifier(kernels.Gaussian(1.0), learn=None, ridge=0.1)
+        yield fitted(kw.PredictionSets(simple, method=method, n_folds=2, random_state=0), "predict_set")
+    yield fitted(kw.HyperKernelRidge(random_state=0), "predict", MATRIX)
+    refined = kw.HyperKernelRidge(hyperkernels.Gaussian(), refine=True, random_state=0)
+    yield fitted(refined, "predict", MANY @ MANY.T, MANY)
+    yield fitted(kw.HyperKernelRidge(hyperkernels.Wishart(D=np.eye(2)), n_landmarks=3, random_state=0), "predict")
+    yield fitted(kw.HyperKernelSVR(hyperkernels.Gaussian(), max_iter=5, random_state=0), "predict", MATRIX)
+    yield fitted(kw.LearnedKernelClassifier(kw.HyperKernelRidge(hyperkernels.Gaussian())), "predict")
+    yield fitted(kw.KreinSVC(C=1.0), "decision_function")
+    yield fitted(baselines.DataAdaptiveKernel(max_iter=2), "kernel_.__call__")
+    yield fitted(baselines.AlignmentKernel(), "kernel_.__call__")
+    yield fitted(baselines.RandomFeatureAlignment(4, random_state=0), "kernel_.__call__")
+    yield fitted(baselines.BayesianMKL([kernels.Gaussian(1.0), kernels.Linear()], max_iter=2), "decision_function")
+    yield fitted(baselines.IndefiniteMKL([kernels.Gaussian(1.0), kernels.Linear()]), "decision_function")
+    yield fitted(baselines.GridSearchSVC(cv=2), "predict", Y)
+    yield fitted(TableViews(), "transform")
+
+
+def _tables() -> Iterator[Sample]:
+    data = TrainingTable.of(as_table(FRAME.assign(target=LABELS)), "target")
+    p = np.where(data.labels[:, None] == [0, 1], 0.7, 0.3)
+    found = Evaluation.of(p, data.labels, classes=data.classes, protocol="none", seconds=0.0)
+    found.rivals["majority class"] = found.compare(np.full((len(p), 2), 0.5), 0.0)
+    model = TabularModel.fit(data, evaluation=found)
+    model.pipeline.set_params(classify__learn=None).fit(data.frame, data.labels)  # no history, which takes most room
+    yield Sample(model, "predict_proba", FRAME[:3])
+    yield Sample(found.reliability(2))
+    yield Sample(found.hardest(1)[0])
+    columns, objects = describe_columns(as_table(FRAME)), [str(number) for number in range(len(X))]
+    tried = held_out_error(columns, FRAME, MATRIX, objects=objects)
+    yield Sample(KernelModel.fit(columns, FRAME, MATRIX, objects=objects, evaluation=tried), "predict", FRAME[:3])
+
+
+def _kernels() -> Iterator[Sample]:
+    def alone(thing: Any, points: Any = NEW) -> Sample:
+        return Sample(thing, "__call__", points)
+
+    yield alone(2.0 * kernels.Gaussian([0.5, 2.0]) + kernels.Linear() * kernels.Laplace(2.0) + 1.0)
+    for kernel in (
+        kernels.Gaussian("median"),
+        kernels.Laplace(0.5),
+        kernels.Matern(2.0, nu=2.5),
+        kernels.RationalQuadratic(1.5, mixture=2.0),
+        kernels.Linear(),
+        kernels.Polynomial(3, offset=0.5),
+        kernels.Constant(2.0),
+        kernels.Linear() * kernels.Gaussian(1.0),
+        3.0 * kernels.Linear(),
+        kernels.ConvexSum([kernels.Gaussian(1.0), kernels.Linear()], [0.25, 0.75]),
+        kernels.FeatureKernel(_prepared(features.Polynomial(2))),
+        kw.HyperKernelRidge(hyperkernels.Gaussian(), random_state=0).fit(X, MATRIX).kernel_,
+        baselines.DataAdaptiveKernel(max_iter=2).fit(X, Y).kernel_,
+    ):
+        yield alone(kernel)
+    yield alone(kernels.Tabular(1.0), np.hstack([NEW, NEW]))
+    yield alone(kernels.Spectrum(2), STRINGS[:4])
+    yield alone(kernels.KroneckerDelta(), np.array([[0.0], [1.0], [0.0]]))
+    yield Sample(kernels.Precomputed())
+    for map_ in (
+        features.RandomFourier(4, seed=1),
+        features.Nystroem(kernels.Laplace(1.0), 3),
+        features.Polynomial(2),
+        features.Network(nn.Sequential(nn.Linear(2, 2), nn.Tanh())),
+    ):
+        yield alone(_prepared(map_))
+
+
+def _prepared(map_: Any) -> Any:
+    """Return a feature map as a fitted model has it."""
+    return kw.EmbeddingClassifier(features=map_, learn=None, ridge=0.1).fit(X, Y).features_
+
+
+def _records() -> Iterator[Sample]:
+    """What methods of models return."""
+    model = kw.EmbeddingClassifier(kernels.Gaussian(ard=True), learn="rademacher", max_iter=1).fit(X, Y)
+    yield Sample(model.relevance())
+    yield Sample(model.risk_bound())
+
+
+def pieces(thing: Any) -> Iterator[Any]:
+    """Yield every object of a saved class within an object, itself among them."""
+    seen: dict[int, Any] = {}
+    waiting = [thing]
+    while waiting:
+        piece = waiting.pop()
+        if id(piece) in seen:
+            continue
+        seen[id(piece)] = piece
+        if saved_class_of(type(piece)) is not None:
+            yield piece
+        waiting += _parts(piece)
+
+
+def _parts(thing: Any) -> list[Any]:
+    if isinstance(thing, dict):
+        return list(thing.values())
+    if isinstance(thing, (list, tuple)):
+        return list(thing)
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return [getattr(thing, field.name) for field in fields(thing)]
+    if isinstance(thing, nn.Module):
+        return [*thing._modules.values(), *vars(thing).values()]
+    known = is_library_class(type(thing)) or type(thing).__module__.startswith("sklearn.")
+    return list(vars(thing).values()) if known and hasattr(thing, "__dict__") else []
+
+
+# Files ------------------------------------------------------------------------------------------------------------
+
+
+def path_of(name: str, version: int, folder: Path = DATA) -> Path:
+    return folder / f"{name}.v{version}.kw"
+
+
+def write_missing(folder: Path = DATA) -> list[Path]:
+    """Write a file of every class and version of which there is none, and return their paths."""
+    missing = [
+        (declared.name, path)
+        for declared in saved_classes()
+        if not (path := path_of(declared.name, declared.version, folder)).exists()
+    ]
+    found = samples() if missing else {}
+    folder.mkdir(exist_ok=True)
+    for name, path in missing:
+        assert name in found, f"samples() makes no object of the class with the stable name {name!r}"
+        _write(path, found[name])
+    return [path for _, path in missing]
+
+
+def _write(path: Path, sample: Sample) -> None:
+    kw.save(sample.thing, path)
+    if sample.call:
+        told = {"call": sample.call, "inputs": _to_json(sample.inputs), "expected": _to_json(answer(sample))}
+        path.with_suffix(".json").write_text(json.dumps(told, ensure_ascii=False) + "\n")
+
+
+def answer(sample: Sample) -> np.ndarray:
+    """Return what the object says of the inputs."""
+    return np.asarray(attrgetter(sample.call)(sample.thing)(sample.inputs))
+
+
+def _to_json(values: Any) -> Any:
+    if isinstance(values, pd.DataFrame):
+        return {name: values[name].tolist() for name in values}
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def question_of(path: Path) -> tuple[str, Any, Any] | None:
+    """Return what to ask of the object in a file (a method and inputs) and its answer; None if nothing is asked."""
+    if not path.with_suffix(".json").exists():
+        return None
+    told = json.loads(path.with_suffix(".json").read_text())
+    inputs = told["inputs"]
+    return told["call"], pd.DataFrame(inputs) if isinstance(inputs, dict) else np.array(inputs), told["expected"]
+
+
+if __name__ == "__main__":
+    for written in write_missing():
+        print(written)
