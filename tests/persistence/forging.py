@@ -161,7 +161,7 @@ FORGERIES: dict[str, tuple[list[Any], str, tuple[bytes, ...]]] = {
         "damaged",
         (TWO,),
     ),
-    "method replaced": ([saved_entry(EMBEDDING, predict=1)], "a field 'predict', which version 1 does not have", ()),
+    "method replaced": ([saved_entry(EMBEDDING, predict=1)], "a field 'predict', which this kernelwright does", ()),
     "class replaced": ([saved_entry(EMBEDDING, __class__=1)], "a field '__class__', which", ()),
     "method of another replaced": ([object_entry("sklearn.svm.SVC", predict=1)], "'predict' in place of a method", ()),
     "class of another replaced": ([object_entry("sklearn.svm.SVC", __class__=1)], "in place of a method", ()),

@@ -136,7 +136,7 @@ def test_an_upgrade_that_leaves_something_over_is_refused(tmp_path, monkeypatch)
     fresh(monkeypatch).saved("thing", fields="old")(Thing)
     kw.save(Thing(old=1), tmp_path / "model.kw")
     fresh(monkeypatch).saved("thing", version=2, fields="new", upgrade=lambda state, version: state)(Thing)
-    refused(tmp_path / "model.kw", "it holds 'thing' with a field 'old', which version 2 does not have")
+    refused(tmp_path / "model.kw", "'thing' with a field 'old', which this kernelwright does not know; upgrade")
     fresh(monkeypatch).saved("thing", version=2, fields="new", upgrade=lambda state, version: {})(Thing)
     refused(tmp_path / "model.kw", "it holds 'thing' without the field 'new'")
 

@@ -71,7 +71,7 @@ def write_archive(file: BinaryIO, document: dict[str, Any], arrays: Sequence[mem
 
 
 def _too_much(document: bytes) -> str:
-    """What there is too much of in a document, in words; it is counted, since to parse it may take very long."""
+    """Say what there is too much of in a document; it is counted, since to parse it may take very long."""
     for what, found, most in (
         ("bytes", len(document), LARGEST_DOCUMENT),
         ("objects", document.count(b"{") + document.count(b"["), MOST_OBJECTS),
@@ -84,7 +84,7 @@ def _too_much(document: bytes) -> str:
 
 @contextmanager
 def _new_zip(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """An archive to write to. One that is given up halfway is let go: to close it would hide why with another error."""
+    """Open an archive to write to. One that fails halfway is not closed, which would hide why with another error."""
     archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
     try:
         yield archive
@@ -113,11 +113,11 @@ class _Digest:
         self._sum = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=32)
 
     def start(self, length: int) -> None:
-        """A part of so many bytes begins."""
+        """Begin a part of so many bytes."""
         self._sum.update(length.to_bytes(8, "little"))
 
     def add(self, content: memoryview | bytes) -> None:
-        """Some bytes of the part."""
+        """Add some bytes of the part."""
         self._sum.update(content)
 
     def text(self) -> str:
@@ -144,7 +144,7 @@ class Archive:
         self._n_read = 0
 
     def _check_storage(self, file_size: int) -> None:
-        """Members must lie in the file as they are, side by side: nothing then can unpack to more than the file."""
+        """Check that members lie in the file as they are, side by side: nothing can unpack to more than the file."""
         infos = self._zip.infolist()
         if len(infos) != len(self._members):
             raise ModelFileError(f"two of its parts have the same name; {NOT_OURS}")
@@ -183,7 +183,7 @@ class Archive:
             raise ModelFileError(f"it has a part named {unknown[0]!a}, which no model file has; {NOT_OURS}")
 
     def document(self) -> dict[str, Any]:
-        """The description of the objects."""
+        """Read the description of the objects."""
         return self._json(DOCUMENT, LARGEST_DOCUMENT, self._digest)
 
     def _json(self, name: str, largest: int, digest: _Digest | None = None) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class Archive:
         return parsed
 
     def size(self, number: Any) -> int:
-        """Bytes of the next array, whose number must be the one the document expects: each is read once, in order."""
+        """Return the bytes of the next array, whose number must be the one expected: each is read once, in order."""
         if type(number) is not int or number != self._n_read or number >= self._n_arrays:
             raise ModelFileError(f"its document asks for array {number!a} out of turn; {NOT_OURS}")
         return self._members[_name(number)].file_size
@@ -218,7 +218,7 @@ class Archive:
         self._n_read += 1
 
     def check_digest(self) -> None:
-        """At the end: everything was read, and is what was written."""
+        """Check, at the end, that everything was read and is what was written."""
         if self._n_read != self._n_arrays:
             raise ModelFileError(f"it has arrays that its document does not speak of; {NOT_OURS}")
         if self._digest.text() != self.manifest.get("digest"):

@@ -78,7 +78,7 @@ class Decoder:
         }
 
     def decode(self, document: Entry) -> Any:
-        """The object at the root of a document."""
+        """Make the object at the root of a document."""
         for entry in _field(document, "table", list):
             self._used = []
             made = self._make(entry)
@@ -144,7 +144,7 @@ class Decoder:
         return made
 
     def _check_key_sizes(self) -> None:
-        """Small keys only: a tuple of tuples that share their parts may take forever to hash."""
+        """Allow small keys only: a tuple of tuples that share their parts may take forever to hash."""
         if any(self._sizes[place] > LARGEST_KEY for place in self._used):
             raise _fault("a key of a dictionary is too large")
 
@@ -173,7 +173,7 @@ class Decoder:
         return tensor.requires_grad_(learned)
 
     def _layout(self, entry: Entry, itemsize: int) -> tuple[list[int], list[int]]:
-        """Shape and order of axes, if they are those of the bytes that are there."""
+        """Return the shape and the order of axes, if they are those of the bytes that are there."""
         shape, order = _field(entry, "shape", list), _field(entry, "order", list)
         if not all(type(length) is int and length >= 0 for length in shape) or len(shape) > 32:
             raise _fault("an array has an impossible shape")
@@ -314,7 +314,7 @@ def _fault(what: str) -> ModelFileError:
 
 
 def _field(entry: Any, name: str, kind: type) -> Any:
-    """A part of an entry, of exactly the type that it must have."""
+    """Return a part of an entry, of exactly the type that it must have."""
     if type(entry) is not dict or type(entry.get(name)) is not kind:
         raise _fault(f"an entry lacks {name!r}, or has another type there than {kind.__name__}")
     return entry[name]
@@ -337,7 +337,7 @@ def _scalar(entry: Entry) -> Any:
 
 
 def _check_bits(array: np.ndarray) -> None:
-    """Truth values must be 0 or 1 and characters must exist: others would do harm in code that trusts them."""
+    """Check that truth values are 0 or 1 and characters exist: others would do harm in code that trusts them."""
     if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
         raise _fault("a truth value is neither true nor false")
     if array.dtype.kind == "U" and array.size:
@@ -355,7 +355,7 @@ def _thing(entry: Entry) -> Any:
 
 
 def _checked_names(cls: type, state: dict[str, Any]) -> dict[str, Any]:
-    """State that hides no method of its class."""
+    """Return the state, if it hides no method of its class."""
     for name in state:
         if name.startswith("__") or callable(getattr(cls, name, None)):
             raise _fault(f"a {cls.__name__} has an attribute {name!a} in place of a method")
@@ -364,7 +364,7 @@ def _checked_names(cls: type, state: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _usual_settings(cls: Any) -> dict[str, Any]:
-    """Defaults of the constructor, for settings that did not exist yet when a file was written."""
+    """Return defaults of the constructor, for settings that did not exist yet when a file was written."""
     parameters = inspect.signature(cls.__init__).parameters.values()
     return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
@@ -374,14 +374,14 @@ def _without_settings_of_a_program(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fits(template: nn.Module, numbers: dict[str, Tensor]) -> bool:
-    """Whether a module has numbers of these names and shapes; those of kernels take the shape that data give them."""
+    """Tell whether a module has numbers of these names and shapes; those of kernels take any shape."""
     own = template.state_dict()
     same_shapes = own.keys() == numbers.keys() and all(own[key].shape == numbers[key].shape for key in own)
     return same_shapes or (isinstance(template, Parametrised) and own.keys() == numbers.keys())
 
 
 def _with_numbers(template: nn.Module, numbers: dict[str, Tensor], learned: set[str], training: Any) -> nn.Module:
-    """A copy of a module with other numbers, of whatever precision these are."""
+    """Copy a module and give it other numbers, of whatever precision these are."""
     made = copy.deepcopy(template).cpu()
     for name, parameter in made.named_parameters(remove_duplicate=False):
         parameter.data = numbers[name]

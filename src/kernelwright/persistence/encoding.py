@@ -58,7 +58,7 @@ class Encoder:
         self.left_out: list[str] = []
 
     def value(self, thing: Any, path: str) -> Any:
-        """What stands for an object inside an entry: an atom of JSON, or a reference; ``path`` is its name."""
+        """Return what stands for an object inside an entry: an atom of JSON, or a reference; ``path`` is its name."""
         kind = type(thing)
         if thing is None or kind is bool:
             return thing
@@ -71,7 +71,7 @@ class Encoder:
         return {"ref": self._place(thing, path)}
 
     def _place(self, thing: Any, path: str) -> int:
-        """The number of an object's entry, which is made when it is first met."""
+        """Return the number of an object's entry, which is made when it is first met."""
         if id(thing) in self._places:
             return self._places[id(thing)]
         if id(thing) in self._open:
@@ -163,7 +163,7 @@ class Encoder:
     # objects -------------------------------------------------------------------------------------------
 
     def _generator(self, thing: Any, path: str) -> Entry:
-        """The state itself: what is drawn after loading is what would have been drawn without saving."""
+        """Keep the state itself: what is drawn after loading is what would have been drawn without saving."""
         if isinstance(thing, torch.Generator):
             return {"kind": "torch generator", "state": self.value(thing.get_state(), path)}
         numpy_state = isinstance(thing, np.random.RandomState)
@@ -232,7 +232,7 @@ class Encoder:
 
 
 def _axes_in_memory(strides: tuple[int, ...]) -> list[int]:
-    """Axes from the slowest to the fastest: a matrix by columns stays one, and products of it the same to the bit."""
+    """Sort axes from the slowest to the fastest: a matrix by columns stays one, and its products the same."""
     return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
 
 

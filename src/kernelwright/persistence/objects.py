@@ -85,8 +85,8 @@ def _completed(declared: SavedClass, state: dict[str, Any]) -> dict[str, Any]:
     """Return the state with defaults in place of what a file lacks; what it should not hold is refused."""
     if unknown := declared.undeclared(state):
         raise ModelFileError(
-            f"it holds {declared.name!r} with a field {unknown[0]!a}, which version {declared.version} does not have; "
-            f"{DAMAGED}"
+            f"it holds {declared.name!r} with a field {unknown[0]!a}, which this kernelwright does not know; upgrade "
+            f"kernelwright if the file was made by a newer one, else {DAMAGED}"
         )
     if missing := declared.missing(state):
         raise ModelFileError(f"it holds {declared.name!r} without the field {missing[0]!r}; {DAMAGED}")

@@ -23,7 +23,7 @@ NAMED = 50  # letters of a file's name that the name of its temporary file repea
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to that takes its place at ``path`` once all is written and on the disk.
+    """Open a file to write to that takes its place at ``path`` once all is written and on the disk.
 
     If writing fails, nothing is left of it, and a file that was at ``path`` before is still there; those who may read
     it are the same afterwards. A process that is killed outright leaves a hidden ``.NAME.*.part`` behind, which the
@@ -91,12 +91,12 @@ def _prefix(path: Path) -> str:
 
 
 def _part(path: Path) -> Path:
-    """A new name in the folder of ``path``, so on the same disk."""
+    """Return a new name in the folder of ``path``, so on the same disk."""
     return path.parent / f"{_prefix(path)}{secrets.token_hex(8)}.part"
 
 
 def _locked(temporary: Path) -> BinaryIO:
-    """A new file that is locked for as long as it is open."""
+    """Open a new file that is locked for as long as it is open."""
     while True:
         # Not a file of `tempfile`, which others may not read; the caller closes it.
         file = open(temporary, "xb")  # noqa: SIM115

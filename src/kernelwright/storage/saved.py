@@ -123,7 +123,7 @@ class Registry:
         name : str
             How files call the class, in small letters with hyphens. It is unique, and stays when the class is renamed.
         version : int, default=1
-            To be raised whenever the fields change.
+            To be raised when a field is renamed, removed or changes its meaning. A new one with a default needs none.
         fields : str, default=""
             Attributes to be saved, separated by spaces. Fields of dataclasses and named tuples and constructor
             parameters of estimators are known already; an estimator lists what ``fit`` sets, and a torch module its
