@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelwright import baselines, datasets, features, hyperkernels, kernels, objectives
+    from kernelwright import baselines, datasets, features, hyper, hyperkernels, kernels, objectives
     from kernelwright.baselines import AlignmentKernel
     from kernelwright.errors import (
         CalibrationWarning,
@@ -59,6 +59,7 @@ __all__ = [
     "baselines",
     "datasets",
     "features",
+    "hyper",
     "hyperkernels",
     "kernels",
     "load",

@@ -1,7 +1,8 @@
 """The scikit-learn face."""
 
 from kernelwright.estimators.classifier import EmbeddingClassifier
-from kernelwright.estimators.hyper import HyperKernelRidge, HyperKernelSVR
+from kernelwright.estimators.hyper_ridge import HyperKernelRidge
+from kernelwright.estimators.hyper_svr import HyperKernelSVR
 from kernelwright.estimators.krein import KreinSVC
 from kernelwright.estimators.learned import LearnedKernelClassifier
 from kernelwright.estimators.mean_embedding import ConditionalMeanEmbedding

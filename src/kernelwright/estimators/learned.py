@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelwright.arrays import class_labels, validate_data
 from kernelwright.estimators.classifier import EmbeddingClassifier
-from kernelwright.estimators.hyper import HyperKernelRidge
+from kernelwright.estimators.hyper_ridge import HyperKernelRidge
 from kernelwright.estimators.krein import KreinSVC
 from kernelwright.scaling import fit_scaler
 from kernelwright.storage.saved import saved

@@ -5,45 +5,56 @@ A basis also knows the Gram matrix of its functions in the hyper-RKHS, by which 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from kernelwright.distances import cubed_sum, squared_euclidean
-from kernelwright.hyperkernels import HyperKernel, PointPairs
+from kernelwright.features import Nystroem
+from kernelwright.hyper.kernels import HyperKernel, PointPairs
+from kernelwright.kernels import Gaussian
+from kernelwright.linalg import eigen
 from kernelwright.storage.saved import saved
 
-__all__ = ["Basis", "MidpointBasis", "PairBasis", "joined"]
+__all__ = ["RANK", "Basis", "MidpointBasis", "PairBasis", "all_pairs_of", "joined", "landmarks_among", "whitening"]
 
-BLOCK_ENTRIES = 2**18  # values of basis functions held at once while a kernel matrix is made
+KERNEL_BLOCK = 2**18  # values of basis functions held at once while a kernel matrix is made
+RANK = 1e-12  # relative: directions of a smaller norm in the hyper-RKHS are rounding
 CACHE_ENTRIES = 2**16  # kernel values whose temporaries stay in the cache
 
 
 class Basis(Protocol):
     """Some functions in the hyper-RKHS of ``hyperkernel``, made from ``points``."""
 
-    hyperkernel: HyperKernel
+    @property
+    def hyperkernel(self) -> HyperKernel:
+        """The hyper-kernel that the functions are sections of."""
 
     def __len__(self) -> int:
-        """The number of functions."""
+        """Return the number of functions."""
 
     def at(self, pairs: PointPairs) -> Tensor:
-        """Values at pairs, a column for each function."""
+        """Return values at pairs, a column for each function."""
 
     def gram(self) -> Tensor:
-        """Inner products of the functions."""
+        """Return inner products of the functions."""
 
     def combine(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """The matrix ``sum_p w_p phi_p(x_i, z_j)``."""
+        """Return the matrix ``sum_p w_p phi_p(x_i, z_j)``."""
+
+    def fixed(self) -> Basis:
+        """Return the same functions, with a hyper-kernel whose numbers cannot be learned."""
 
 
-@saved("pair-basis", fields="hyperkernel pairs")
+@saved("pair-basis")
+@dataclass(frozen=True, eq=False)
 class PairBasis:
     """``phi_p = kk((r_p, s_p), .)`` for landmark pairs, Eqs. (3) and (9) of [Liu2021]_."""
 
-    def __init__(self, hyperkernel: HyperKernel, pairs: PointPairs) -> None:
-        self.hyperkernel, self.pairs = hyperkernel, pairs
+    hyperkernel: HyperKernel
+    pairs: PointPairs
 
     def __len__(self) -> int:
         return len(self.pairs.left)
@@ -52,21 +63,21 @@ class PairBasis:
         return self.hyperkernel.forward(pairs, self.pairs)
 
     def gram(self) -> Tensor:
-        """By blocks of rows: a hyper-kernel needs several matrices on the way to its values."""
-        rows = torch.arange(len(self)).split(max(1, BLOCK_ENTRIES // max(len(self), 1)))
+        """Go by blocks of rows: a hyper-kernel needs several matrices on the way to its values."""
+        rows = torch.arange(len(self)).split(max(1, KERNEL_BLOCK // max(len(self), 1)))
         blocks = [self.at(PointPairs(self.pairs.left[some], self.pairs.right[some])) for some in rows]
         return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
     def combine(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """By blocks of pairs: a hyper-kernel value for every pair and every function."""
+        """Go by blocks of pairs: there is a hyper-kernel value for every pair and every function."""
         values = [
             self.at(PointPairs(X[codes // len(Z)], Z[codes % len(Z)])) @ w
-            for codes in torch.arange(len(X) * len(Z)).split(max(1, BLOCK_ENTRIES // max(len(self), 1)))
+            for codes in torch.arange(len(X) * len(Z)).split(max(1, KERNEL_BLOCK // max(len(self), 1)))
         ]
         return torch.cat(values).reshape(len(X), len(Z)) if values else X.new_zeros(len(X), len(Z))
 
     def as_midpoints(self, w: Tensor) -> tuple[MidpointBasis, Tensor] | None:
-        """The same kernel in the midpoint form, where the hyper-kernel is made of Gaussians.
+        """Write the same kernel in the midpoint form, where the hyper-kernel is made of Gaussians.
 
         A landmark pair (r, s) enters only by its midpoint: ``kk((r, s), .) = exp(-|r - s|^2/2a) kk((z, z), .)``.
         """
@@ -77,8 +88,16 @@ class PairBasis:
         basis = MidpointBasis(self.hyperkernel, self.pairs.middle)
         return basis, (w * torch.exp(-lengths / (2 * widths[0][:, None]))).reshape(-1)
 
+    def fixed(self) -> PairBasis:
+        return replace(self, hyperkernel=self.hyperkernel.fixed())
 
-@saved("midpoint-basis", fields="hyperkernel centres")
+    def kept(self, some: Tensor) -> PairBasis:
+        """Return some of the functions."""
+        return replace(self, pairs=PointPairs(self.pairs.left[some], self.pairs.right[some]))
+
+
+@saved("midpoint-basis")
+@dataclass(frozen=True, eq=False)
 class MidpointBasis:
     """``phi_sq(x, x') = exp(-|x - x'|^2/2a'_s) e_sq(x) e_sq(x')``, ``e_sq(x) = exp(-|x - z_q|^2/4c_s)``.
 
@@ -88,31 +107,33 @@ class MidpointBasis:
     (``c >= a/4``).
     """
 
-    def __init__(self, hyperkernel: HyperKernel, centres: Tensor) -> None:
-        if hyperkernel.widths() is None:
+    hyperkernel: HyperKernel
+    centres: Tensor
+
+    def __post_init__(self) -> None:
+        if self.hyperkernel.widths() is None:
             raise ValueError(
-                f"The midpoint form needs a Gaussian hyper-kernel or a sum of them. Got {type(hyperkernel).__name__}: "
-                "use solver='nystroem'."
+                "The midpoint form needs a Gaussian hyper-kernel or a sum of them. "
+                f"Got {type(self.hyperkernel).__name__}: use solver='nystroem'."
             )
-        self.hyperkernel, self.centres = hyperkernel, centres
 
     def __len__(self) -> int:
         return len(self.widths()[0]) * len(self.centres)
 
     def widths(self) -> tuple[Tensor, Tensor]:
-        """Squared widths a_s of lengths and c_s of midpoints."""
+        """Return squared widths a_s of lengths and c_s of midpoints."""
         widths = self.hyperkernel.widths()
         assert widths is not None
         return widths
 
     def bumps(self, X: Tensor) -> Tensor:
-        """``e_sq(x)``: widths x points x centres, one matrix where all widths have the same c."""
+        """Return ``e_sq(x)``: widths x points x centres, one matrix where all widths have the same c."""
         _, c = self.widths()
         x, z = self.hyperkernel.scaled(X), self.hyperkernel.scaled(self.centres)
         return torch.exp(-squared_euclidean(x, z) / (4 * _distinct(c)[:, None, None]))
 
     def rates(self) -> Tensor:
-        """``1/a'_s``, by which falloffs ``exp(-|x - x'|^2/2a'_s)`` fall."""
+        """Return ``1/a'_s``, by which falloffs ``exp(-|x - x'|^2/2a'_s)`` fall."""
         a, c = self.widths()
         return 1 / a - 1 / (4 * c)
 
@@ -121,18 +142,18 @@ class MidpointBasis:
         return self.at_bumps(self.bumps(pairs.left) * self.bumps(pairs.right), lengths)
 
     def at_bumps(self, products: Tensor, lengths: Tensor) -> Tensor:
-        """Values at pairs, from the products of their points' bumps and their squared lengths."""
+        """Return values at pairs, from the products of their points' bumps and their squared lengths."""
         falloffs = torch.exp(-0.5 * self.rates()[:, None] * lengths)
         return (falloffs[:, :, None] * products).transpose(0, 1).reshape(len(lengths), -1)
 
     def gram(self) -> Tensor:
-        """One block a width: functions of different widths belong to different spaces, whose norms add up."""
+        """Return one block a width: functions of different widths belong to different spaces, whose norms add up."""
         _, c = self.widths()
         z = self.hyperkernel.scaled(self.centres)
         return torch.block_diag(*torch.exp(-squared_euclidean(z) / (2 * c[:, None, None])))
 
     def combine(self, w: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """By blocks of rows that stay in the cache: one matrix product, and falloffs in place of the distances."""
+        """Go by blocks of rows that stay in the cache: one matrix product, and falloffs in place of the distances."""
         if len(self) == 0:
             return X.new_zeros(len(X), len(Z))
         a, c = self.widths()
@@ -152,20 +173,23 @@ class MidpointBasis:
             cubed_sum(torch.exp(-0.5 * rates[0] * K[at]), products, K[at], work=len(a) * K.numel())
         return K
 
+    def fixed(self) -> MidpointBasis:
+        return replace(self, hyperkernel=self.hyperkernel.fixed())
+
 
 def _are_cubes(a: Tensor, c: Tensor) -> bool:
-    """Whether each falloff is the cube of the last one times the first: ``a_(s+1) = a_s/3`` and ``c = 3 a_0/4``."""
+    """Tell whether each falloff is the cube of the last times the first: ``a_(s+1) = a_s/3`` and ``c = 3 a_0/4``."""
     geometric = torch.allclose(a[:-1], 3.0 * a[1:], rtol=1e-9, atol=0.0)
     return geometric and bool(torch.isclose(4.0 * c[0], 3.0 * a[0], rtol=1e-9, atol=0.0))
 
 
 def _distinct(c: Tensor) -> Tensor:
-    """One value where all are equal and are not being learned apart."""
+    """Return one value where all are equal and are not being learned apart."""
     return c[:1] if not c.requires_grad and torch.allclose(c, c[0], rtol=1e-10, atol=0.0) else c
 
 
 def joined(parts: list[tuple[Basis, Tensor]]) -> tuple[Basis, Tensor]:
-    """One basis of the functions of several, and their weights in its order."""
+    """Make one basis of the functions of several, with their weights in its order."""
     bases, weights = zip(*parts, strict=True)
     first = bases[0]
     if isinstance(first, MidpointBasis):  # its functions are ordered by widths, then by centres
@@ -176,3 +200,21 @@ def joined(parts: list[tuple[Basis, Tensor]]) -> tuple[Basis, Tensor]:
         return basis, torch.cat([w.reshape(n_widths, -1) for w in weights], 1).reshape(-1)
     pairs = PointPairs(*(torch.cat(halves) for halves in zip(*(basis.pairs for basis in bases), strict=True)))
     return PairBasis(first.hyperkernel, pairs), torch.cat(weights)
+
+
+def landmarks_among(X: Tensor, size: int, rule: str, seed: int) -> Tensor:
+    """Choose landmarks among the points, or centres of them: by "kmeans", "uniform" or "leverage"."""
+    return Nystroem(Gaussian("median"), min(size, len(X)), rule, seed=seed).fit(X).points
+
+
+def all_pairs_of(hyperkernel: HyperKernel, landmarks: Tensor) -> PairBasis:
+    """Make a function of each pair of landmarks, ``i <= j``."""
+    first, second = torch.triu_indices(len(landmarks), len(landmarks))
+    return PairBasis(hyperkernel, PointPairs(landmarks[first], landmarks[second]))
+
+
+def whitening(G: Tensor) -> Tensor:
+    """Return T with ``T^T G T = I`` on the span that is there to working precision: weights ``T u`` have norm |u|."""
+    values, vectors = eigen(G)
+    kept = values > RANK * values[-1]
+    return vectors[:, kept] / values[kept].sqrt()

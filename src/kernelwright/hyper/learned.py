@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from kernelwright.hyper.bases import Basis, MidpointBasis, PairBasis
+from kernelwright.hyper.kernels import PointPairs
 from kernelwright.hyper.refinement import PairSmoother
-from kernelwright.hyperkernels import PointPairs
 from kernelwright.indefinite import Signature, signature
 from kernelwright.kernels.base import Kernel
 from kernelwright.storage.saved import saved
@@ -48,12 +48,13 @@ class LearnedKernel(Kernel):
     ) -> None:
         super().__init__()
         if isinstance(basis, PairBasis):  # far cheaper to evaluate, where the hyper-kernel allows it
-            kept = weights != 0
-            basis = PairBasis(basis.hyperkernel, PointPairs(*(x[kept] for x in basis.pairs)))
-            basis, weights = basis.as_midpoints(weights[kept]) or (basis, weights[kept])
-        self.basis, self.weights, self.bias, self.bound = basis, weights.detach(), float(bias), bound
+            used = weights != 0
+            basis, weights = basis.kept(used), weights[used]
+            basis, weights = basis.as_midpoints(weights) or (basis, weights)
+        self.basis: Basis = basis.fixed()
+        self.weights, self.bias, self.bound = weights.detach(), float(bias), bound
         self.refinement = refinement
-        self.hyperkernel = basis.hyperkernel.requires_grad_(False)
+        self.hyperkernel = self.basis.hyperkernel
 
     @property
     def definite(self) -> bool:
@@ -66,24 +67,24 @@ class LearnedKernel(Kernel):
         K = self.basis.combine(self.weights, left, right).add_(self.bias)
         if self.refinement is not None:
             K += self.refinement.forward(left, right)
-        return self._cut(K).to(X.dtype)
+        return self._cut_(K).to(X.dtype)
 
     def _diag(self, X: Tensor) -> Tensor:
         blocks = [self.basis.at(PointPairs(x, x)) @ self.weights for x in X.double().split(2048)]
         values = torch.cat(blocks) + self.bias
         if self.refinement is not None:
             values += self.refinement._diag(X.double())
-        return self._cut(values).to(X.dtype)
+        return self._cut_(values).to(X.dtype)
 
-    def _cut(self, values: Tensor) -> Tensor:
+    def _cut_(self, values: Tensor) -> Tensor:
         return values if self.bound is None else values.clamp_(-self.bound, self.bound)
 
     def signature(self, X: Any) -> Signature:
-        """How indefinite the kernel matrix of these points is."""
+        """Tell how indefinite the kernel matrix of these points is."""
         return signature(self.matrix(self.encode(X)))
 
     def split(self) -> tuple[LearnedKernel, LearnedKernel]:
-        """Two positive definite kernels whose difference it is, but for a bound: one a sign of the weights.
+        """Return two positive definite kernels whose difference it is, but for a bound: one a sign of the weights.
 
         With Gaussian hyper-kernels and ``c >= a/4``, as all integral ones have, each function of the basis is a kernel.
         """

@@ -3,17 +3,92 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar
 
 import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from kernelwright.hyper.bases import Basis
-from kernelwright.hyper.pairs import Pairs
-from kernelwright.hyperkernels import HyperKernel, PointPairs
+from kernelwright.hyper.bases import Basis, landmarks_among, whitening
+from kernelwright.hyper.kernels import HyperKernel, PointPairs
+from kernelwright.hyper.moments import fold_moments, point_splits
+from kernelwright.hyper.pairs import Pairs, some_pairs
+from kernelwright.hyper.regression import folds_of
+from kernelwright.hyper.ridge import RIDGES, PrimalPath, largest_good, leave_points_out
+from kernelwright.hyper.solvers import LandmarkPairs, Midpoints
+from kernelwright.hyper.targets import Target
 from kernelwright.linalg import Workspace, factorise
 from kernelwright.objectives import Evaluation
+from kernelwright.storage.saved import saved
+from kernelwright.training import LBFGS, Step, train
 
-__all__ = ["HeldOutPoints", "PairSplit", "split_points"]
+__all__ = ["HeldOutMetric", "HeldOutPoints", "PairSplit", "as_learning", "learned_hyperkernel", "split_points"]
+
+LEARNING_PAIRS, LEARNING_CENTRES, LEARNING_ROUNDS, LEARNING_RIDGE = 6000, 20, 3, 1e-3
+
+
+@saved("held-out-metric")
+class HeldOutMetric(BaseEstimator):
+    """Learn the numbers of the hyper-kernel by gradient, with a length scale for each feature. Its word is "held-out".
+
+    What is made small is the squared error at points that are left out of the fit.
+
+    Parameters
+    ----------
+    max_iter : int, default=30
+        Most steps.
+
+    Examples
+    --------
+    >>> from kernelwright import HyperKernelRidge, hyper
+    >>> HyperKernelRidge(learn=hyper.HeldOutMetric()).set_params(learn__max_iter=10).learn
+    HeldOutMetric(max_iter=10)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"max_iter": [Interval(Integral, 1, None, closed="left")]}
+
+    def __init__(self, max_iter: int = 30) -> None:
+        self.max_iter = max_iter
+
+
+def as_learning(learn: str | HeldOutMetric | None) -> HeldOutMetric | None:
+    """Return the object that a word stands for, with parameters that have been checked."""
+    found = HeldOutMetric() if isinstance(learn, str) else learn
+    if found is not None:
+        found._validate_params()
+    return found
+
+
+def learned_hyperkernel(
+    start: HyperKernel, X: Tensor, goal: Target, learn: HeldOutMetric, *, rule: str, random: torch.Generator
+) -> tuple[HyperKernel, list[Step]]:
+    """Learn numbers on a sample of pairs, in rounds, each at the ridge that suits its start; ``start`` stays.
+
+    ``rule`` is how landmarks are chosen among the points.
+    """
+    hyper = start.with_free_metric(X.shape[1])
+    some = torch.randperm(len(X), generator=random)[: LEARNING_PAIRS // 4].sort().values
+    points, target = X[some], goal.subset(some)
+    pairs = some_pairs(target, points, LEARNING_PAIRS, random)
+    seed = int(torch.randint(2**31 - 1, (), generator=random))
+    solver = LandmarkPairs() if hyper.widths() is None else Midpoints()
+    basis = solver.basis(hyper, points, pairs, landmarks_among(points, LEARNING_CENTRES, rule, seed), seed)
+    split, folds = split_points(points, pairs, random), folds_of(len(points), random)
+    rounds = min(LEARNING_ROUNDS, learn.max_iter)
+    history: list[Step] = []
+    for _ in range(rounds):
+        with torch.no_grad():
+            solve = partial(PrimalPath, T=whitening(basis.gram()), bias=True)
+            splits = point_splits(fold_moments(basis, points, pairs, folds))
+            ridge = largest_good(RIDGES, leave_points_out(splits, solve))
+        # Where the first numbers fit nothing, any ridge does, and a large one would hide what others could fit.
+        objective = HeldOutPoints(basis, min(ridge, LEARNING_RIDGE))
+        steps = LBFGS(learn.max_iter // rounds)
+        history += train(objective, hyper, split, optimizer=steps).history  # type: ignore[arg-type]
+    return hyper, history
 
 
 @dataclass(frozen=True)
@@ -50,7 +125,7 @@ class HeldOutPoints:
     ridge: float
 
     def __call__(self, hyper: HyperKernel, data: PairSplit, workspace: Workspace | None = None) -> Evaluation:
-        """Value and gradient in the raw parameters of the hyper-kernel."""
+        """Return value and gradient in the raw parameters of the hyper-kernel."""
         parameters = {name: p for name, p in hyper.named_parameters() if p.requires_grad}
         with torch.enable_grad():
             Phi, Phi_out, G = self._at(data.points, data.fit), self._at(data.points, data.judge), self.basis.gram()
@@ -70,7 +145,7 @@ class HeldOutPoints:
 def _adjoint(
     Phi: Tensor, Phi_out: Tensor, G: Tensor, data: PairSplit, ridge: float
 ) -> tuple[float, Tensor, Tensor, Tensor]:
-    """The value, and its derivatives in Phi, Phi' and G."""
+    """Return the value, and its derivatives in Phi, Phi' and G."""
     weights, weights_out = data.fit.weights[:, None], data.judge.weights[:, None]
     y, y_out = data.fit.targets[:, None], data.judge.targets[:, None]
     noise = ridge * float(weights.sum())

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 import torch
 from joblib import Parallel, delayed
 from torch import Tensor
 
 from kernelwright.hyper.bases import Basis, joined
-from kernelwright.hyper.regression import Coefficients
+from kernelwright.hyper.regression import Coefficients, PairPart
 from kernelwright.linalg import on_one_thread
 
 __all__ = ["average_of_parts", "random_parts"]
 
 
 def random_parts(n_points: int, n_parts: int, generator: torch.Generator) -> list[Tensor]:
-    """Disjoint random parts of equal size (all points, in their order, if there is one part)."""
+    """Draw disjoint parts of equal size (all points, in their order, if there is one part)."""
     if n_parts == 1:
         return [torch.arange(n_points)]
     order = torch.randperm(n_points, generator=generator)
@@ -26,10 +25,10 @@ def random_parts(n_points: int, n_parts: int, generator: torch.Generator) -> lis
 
 
 def average_of_parts(
-    solve: Callable[..., tuple[Basis, Coefficients]], parts: Iterable[tuple[Any, ...]], n_jobs: int | None = None
+    solve: Callable[[PairPart], tuple[Basis, Coefficients]], parts: Iterable[PairPart], n_jobs: int | None = None
 ) -> tuple[Basis, Coefficients]:
-    """The mean of the kernels ``solve(*part)``, in parallel (any joblib backend); the first part's ridge."""
-    found = Parallel(n_jobs=n_jobs)(delayed(on_one_thread)(solve, *part) for part in parts)
+    """Average the kernels of parts, solved in parallel (any joblib backend); the ridge is that of the first."""
+    found = Parallel(n_jobs=n_jobs)(delayed(on_one_thread)(solve, part) for part in parts)
     share = 1.0 / len(found)
     basis, weights = joined([(basis, share * c.weights) for basis, c in found])
     return basis, replace(found[0][1], weights=weights, bias=share * sum(c.bias for _, c in found))

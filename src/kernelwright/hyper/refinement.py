@@ -8,15 +8,24 @@ one m x m matrix: ``k(x)^T B k(x')`` with ``B = U ((U^T R U) / (e e^T + noise)) 
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor
 
+from kernelwright.distances import euclidean, median_distance
+from kernelwright.hyper.targets import MatrixTarget, PairProblem
 from kernelwright.kernels import Gaussian
 from kernelwright.kernels.base import Kernel
+from kernelwright.kernels.vector import spread_rows
 from kernelwright.linalg import eigen
 from kernelwright.storage.saved import saved
 
-__all__ = ["PairSmoother", "smooth_residual"]
+__all__ = ["PairSmoother", "refinement_of", "smooth_residual"]
+
+REFINED = (20, 3000)  # points
+REFINED_FROM = 0.02  # of the targets' deviation: a smaller residual is left alone
+REFINED_TO = 0.9  # share of the residual's squares that may remain at left-out points
 
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the median distance
 NOISES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -31,7 +40,7 @@ class PairSmoother(Kernel):
 
     def __init__(self, kernel: Gaussian, points: Tensor, directions: Tensor, signs: Tensor) -> None:
         super().__init__()
-        self.kernel = kernel.requires_grad_(False)
+        self.kernel = copy.deepcopy(kernel).requires_grad_(False)
         self.points, self.directions, self.signs = points, directions, signs
 
     @property
@@ -49,15 +58,40 @@ class PairSmoother(Kernel):
         return self._features(X).square() @ self.signs
 
     def part(self, sign: float) -> PairSmoother:
-        """The positive or the negative part, as a positive definite kernel."""
+        """Return the positive or the negative part, as a positive definite kernel."""
         kept = self.signs == sign
         return PairSmoother(self.kernel, self.points, self.directions[:, kept], self.signs[kept].abs())
+
+
+def refinement_of(
+    kernel: Kernel, problem: PairProblem, *, refine: bool | str, definite: bool, random: torch.Generator
+) -> PairSmoother | None:
+    """Smooth what a kernel leaves over of a given matrix, where that explains a good part of it at left-out points.
+
+    ``refine`` is True (in any case), False, or "auto". A kernel that has to be ``definite`` cannot be refined.
+    """
+    target, X = problem.target, problem.points
+    possible = isinstance(target, MatrixTarget) and REFINED[0] <= len(X) <= REFINED[1] and not definite
+    if refine is True and not possible:
+        raise ValueError(
+            f"refine=True is for matrices of {REFINED[0]} to {REFINED[1]} points, without nonnegative=True. "
+            "Use 'auto' or False."
+        )
+    if refine is False or not isinstance(target, MatrixTarget) or not possible:
+        return None
+    residual, known = target.values - kernel.matrix(X), ~target.values.isnan()
+    if residual[known].square().mean() < REFINED_FROM**2 * target.values[known].var():
+        return None  # it fits already; a smoother would keep all the points for nothing
+    trust = known.double() if target.weights is None else torch.where(known, target.weights / target.weights.max(), 0.0)
+    spread = median_distance(euclidean(X[spread_rows(len(X))]))
+    smoother, remaining = smooth_residual(X, residual.nan_to_num(0.0), trust, spread, random)
+    return smoother if refine is True or remaining < REFINED_TO else None
 
 
 def smooth_residual(
     X: Tensor, R: Tensor, trust: Tensor, spread: float, random: torch.Generator
 ) -> tuple[PairSmoother, float]:
-    """The best smoother of a residual matrix, and the share of its squares that remains at left-out points.
+    """Find the best smoother of a residual matrix, and the share of its squares that remains at left-out points.
 
     ``trust`` is a weight from 0 (not known) to 1 for each entry; where it is below 1, the entry is drawn towards what
     the smoother itself says, in a few rounds. ``spread`` is the length that widths are relative to. Width and noise are
@@ -84,7 +118,7 @@ def smooth_residual(
 
 
 def _left_out_errors(kernel: Gaussian, X: Tensor, R: Tensor, trust: Tensor, folds: Tensor) -> list[float]:
-    """For each noise, the share of the squared residual that remains at pairs with a left-out point."""
+    """Return, for each noise, the share of the squared residual that remains at pairs with a left-out point."""
     errors, total = torch.zeros(len(NOISES), dtype=torch.float64), 0.0
     for fold in folds.unique():
         out, inside = (folds == fold).nonzero()[:, 0], (folds != fold).nonzero()[:, 0]
@@ -107,7 +141,7 @@ def _left_out_errors(kernel: Gaussian, X: Tensor, R: Tensor, trust: Tensor, fold
 
 
 def _fitted(values: Tensor, U: Tensor, projected: Tensor, trust: Tensor, noise: float) -> Tensor:
-    """``A`` of the fit ``K U A U^T K``, from ``U^T (trust o R) U``.
+    """Return ``A`` of the fit ``K U A U^T K``, from ``U^T (trust o R) U``.
 
     What is not trusted is filled in from the fit, and the fit made anew.
     """

@@ -11,7 +11,7 @@ import copy
 import math
 import operator
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -67,15 +67,15 @@ class HyperKernel(Parametrised):
     open: frozenset[str] = frozenset()  # numbers that have not been given
 
     def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
-        """The matrix of hyper-kernel values between pairs that have been divided by the length scales."""
+        """Return the matrix of hyper-kernel values between pairs that have been divided by the length scales."""
         raise NotImplementedError
 
     def forward(self, first: PointPairs, second: PointPairs) -> Tensor:
-        """The matrix ``kk(first_i, second_j)``."""
+        """Return the matrix ``kk(first_i, second_j)``."""
         return self.of_scaled(self.scaled_pairs(first), self.scaled_pairs(second))
 
     def scaled(self, X: Tensor) -> Tensor:
-        """Points divided by the length scales."""
+        """Divide points by the length scales."""
         n_scales = self.log_lengthscale.numel()
         if n_scales not in (1, X.shape[1]):
             raise ValueError(
@@ -84,11 +84,11 @@ class HyperKernel(Parametrised):
         return X / self.lengthscale
 
     def scaled_pairs(self, pairs: PointPairs) -> PointPairs:
-        """The same for pairs of points."""
+        """Divide both points of each pair by the length scales."""
         return PointPairs(self.scaled(pairs.left), self.scaled(pairs.right))
 
     def __call__(self, first: Any, second: Any) -> Any:
-        """Values between two lists of pairs, each given as ``(X, X')``; NumPy in, NumPy out."""
+        """Return values between two lists of pairs, each given as ``(X, X')``; NumPy in, NumPy out."""
         pairs = [PointPairs(*(as_matrix(x) for x in pair)) for pair in (first, second)]
         if len({x.shape[1] for pair in pairs for x in pair}) > 1 or any(len(x) != len(y) for x, y in pairs):
             shapes = ", ".join(str(tuple(x.shape)) for pair in pairs for x in pair)
@@ -99,6 +99,12 @@ class HyperKernel(Parametrised):
             return super().__call__(*pairs)
         with torch.no_grad():
             return super().__call__(*pairs).numpy()
+
+    def prepared(self, X: Tensor, weights: Tensor | None = None) -> Self:
+        """Copy the hyper-kernel and ``prepare`` the copy: the original is left as it was."""
+        made = copy.deepcopy(self)
+        made.prepare(X, weights)
+        return made
 
     def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
         """Set the numbers that were not given from the total variance of the points, the sum over features."""
@@ -117,12 +123,20 @@ class HyperKernel(Parametrised):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return super().get_params(deep) | dict.fromkeys(self.open)
 
-    def free_metric(self, n_features: int) -> None:
-        """Give every feature a length scale of its own, for learning."""
-        self.lengthscale = self.lengthscale.detach().expand(n_features)
+    def with_free_metric(self, n_features: int) -> Self:
+        """Copy the hyper-kernel, with a length scale of its own for every feature, to be learned."""
+        made = copy.deepcopy(self)
+        made.lengthscale = self.lengthscale.detach().expand(n_features)
+        return made
+
+    def fixed(self) -> Self:
+        """Return a hyper-kernel with the same numbers, none of which can be learned: itself, or a copy."""
+        if not any(parameter.requires_grad for parameter in self.parameters()):
+            return self
+        return copy.deepcopy(self).requires_grad_(False)
 
     def widths(self) -> tuple[Tensor, Tensor] | None:
-        """Squared widths (a_s, c_s) of lengths and of midpoints, where the hyper-kernel is made of Gaussians.
+        """Return squared widths (a_s, c_s) of lengths and of midpoints, where the hyper-kernel is made of Gaussians.
 
         Then it separates: see :class:`kernelwright.hyper.bases.MidpointBasis`.
         """
@@ -252,7 +266,7 @@ class Wishart(HyperKernel):
         return super().scaled(self._whitened(X))
 
     def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
-        """By the determinant of ``I + Z Z^T/delta``; rows of Z: the pairs' lengths over sqrt 2, and their distance."""
+        """Take the determinant of ``I + Z Z^T/delta``; rows of Z: the pairs' lengths over sqrt 2, their distance."""
         delta, nu = self.delta, whole_number(self.nu, "nu", self)
         u, v = (first.left - first.right) / (2 * delta) ** 0.5, (second.left - second.right) / (2 * delta) ** 0.5
         m, n = first.middle / delta**0.5, second.middle / delta**0.5
