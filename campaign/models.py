@@ -19,8 +19,9 @@ from kernelwright import (
     HyperKernelSVR,
     KreinSVC,
     LearnedKernelClassifier,
+    hyper,
+    hyperkernels,
 )
-from kernelwright import hyperkernels as hyper
 from kernelwright.arrays import as_matrix, class_labels, merge_duplicates, one_hot, row_weights
 from kernelwright.embedding import TrainingSet
 from kernelwright.estimators import classifier as classifiers
@@ -180,26 +181,22 @@ def _mean_embedding(rng: Random, d: int) -> Model:
 
 def _hyper(rng: Random, d: int) -> Model:
     kinds: dict[str, Callable[[], Any]] = {
-        "Gaussian": hyper.Gaussian,
-        "Wishart": hyper.Wishart,
-        "Sum": hyper.Sum,
+        "Gaussian": hyperkernels.Gaussian,
+        "Wishart": hyperkernels.Wishart,
+        "Sum": hyperkernels.Sum,
     }
     name = str(rng.choice(["none", *kinds]))
     parts = {} if name == "none" else {f"hyperkernel {name}": kinds[name]}
     ridge = rng.random() < 0.7
-    settings: dict[str, Any] = {
-        "solver": str(rng.choice(["auto", "midpoint", "nystroem"]))
-        if d > 50
-        else str(rng.choice(["auto", "exact", "nystroem"])),
-        "n_landmarks": 8,
-        "random_state": 0,
-    }
+    auto, midpoints, landmarks = hyper.AutoPairs(8), hyper.Midpoints(8), hyper.LandmarkPairs(8)
+    solvers = (auto, midpoints, landmarks) if d > 50 else (auto, hyper.ExactPairs(), landmarks)
+    settings: dict[str, Any] = {"solver": solvers[rng.integers(3)], "random_state": 0}
     if ridge:
         settings |= {"ridge": ["auto", 1e-8, 1.0][rng.integers(3)], "nonnegative": bool(rng.random() < 0.2)}
     else:
         settings |= {"C": ["auto", 1.0][rng.integers(2)]}
     if rng.random() < 0.2:
-        settings |= {"learn": "held-out", "max_iter": 3}
+        settings |= {"learn": hyper.HeldOutMetric(3)}
     cls, targets = HyperKernelRidge if ridge else HyperKernelSVR, str(rng.choice(["labels", "similarities"]))
     more = {"targets": targets, "weighted": targets == "labels", "most_rows": 25}
     return _described("hyper-kernels", cls, settings, parts, **more)

@@ -74,7 +74,7 @@ PEAK = """
 import sys, warnings
 warnings.simplefilter("ignore")
 import kernelwright as kw
-import kernelwright.baselines, kernelwright.hyperkernels
+import kernelwright.baselines, kernelwright.hyper, kernelwright.hyperkernels
 from campaign.tools import blobs, peak_of
 from kernelwright import arrays
 
@@ -111,7 +111,7 @@ FITTED: dict[str, tuple[int, ...]] = {
     "kw.HyperKernelRidge()": (1000,),
     "kw.HyperKernelRidge(nonnegative=True)": (1000,),
     "kw.HyperKernelRidge(kw.hyperkernels.Wishart())": (200,),
-    "kw.HyperKernelRidge(kw.hyperkernels.Wishart(), n_landmarks=60)": (100,),
+    "kw.HyperKernelRidge(kw.hyperkernels.Wishart(), solver=kw.hyper.LandmarkPairs(60))": (100,),
     "kw.HyperKernelSVR()": (600,),
     "kw.HyperKernelSVR(solver='exact')": (60,),
     "kw.LearnedKernelClassifier()": (1500,),

@@ -14,6 +14,7 @@ from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, HyperK
 from kernelwright.errors import WorkerLostError
 from kernelwright.experiments.runner import Experiment, Task, run
 from kernelwright.features import RandomFourier
+from kernelwright.hyper import LandmarkPairs, Partition
 from kernelwright.kernels import Gaussian
 
 da = pytest.importorskip("dask.array")
@@ -197,7 +198,7 @@ def threads_inside(number):
 @pytest.mark.parametrize("backend", ["loky", "dask", "threading"])
 def test_joblib_spreads_what_can_be_spread(client, problem, backend, tmp_path):
     X, y = problem[0][:120], problem[1][:120]
-    divided = HyperKernelRidge(solver="partitioned", n_partitions=3, n_landmarks=5, random_state=0)
+    divided = HyperKernelRidge(solver=Partition(3, LandmarkPairs(5)), random_state=0)
     grid = EmbeddingClassifier(Gaussian(1.0), learn="cross-validation", random_state=0)
     here = divided.fit(X, y).predict(X), grid.fit(X, y).predict_proba(X), cross_val_score(grid, X, y, cv=3)
     with joblib.parallel_config(backend=backend, n_jobs=2):

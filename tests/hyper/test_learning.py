@@ -3,9 +3,10 @@ import pytest
 import torch
 
 from kernelwright.hyper.bases import MidpointBasis, PairBasis
+from kernelwright.hyper.kernels import Gaussian, PointPairs, Sum, Wishart
 from kernelwright.hyper.learning import HeldOutPoints, split_points
-from kernelwright.hyper.pairs import MatrixTarget, unique_pairs
-from kernelwright.hyperkernels import Gaussian, PointPairs, Sum, Wishart
+from kernelwright.hyper.pairs import unique_pairs
+from kernelwright.hyper.targets import MatrixTarget
 
 
 @pytest.mark.parametrize(

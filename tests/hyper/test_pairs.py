@@ -2,16 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.hyper.pairs import LabelTarget, MatrixTarget, sample_pairs, unique_pairs
+from kernelwright.hyper.pairs import sample_pairs, unique_pairs
+from kernelwright.hyper.targets import LabelTarget, MatrixTarget
+from tests.hyper.problems import symmetric
 
 
 def generator():
     return torch.Generator().manual_seed(0)
-
-
-def symmetric(m, seed=0):
-    A = np.random.default_rng(seed).normal(size=(m, m))
-    return A + A.T
 
 
 def test_unique_pairs_are_the_upper_triangle_with_mirror_weights():
@@ -35,21 +32,6 @@ def test_pairs_of_weight_zero_are_left_out():
     weights = np.ones((4, 4))
     weights[0, 1] = weights[1, 0] = 0.0
     assert len(unique_pairs(MatrixTarget.checked(symmetric(4), weights, 4))) == 9
-
-
-@pytest.mark.parametrize("low", [-1.0, 0.0, 0.3])
-def test_ideal_kernel_of_labels_and_its_low_rank_form(low):
-    labels = np.array([0, 1, 2, 1, 0])
-    target = LabelTarget(torch.from_numpy(labels), low)
-    expected = np.where(labels[:, None] == labels, 1.0, low)
-    assert target.mean() == pytest.approx(expected.mean())
-    centred = target.normalised(target.mean(), 2.0)
-    assert centred.mean() == pytest.approx(0.0, abs=1e-12)
-    assert centred.same - centred.other == pytest.approx((1.0 - low) / 2)
-    i, j = torch.meshgrid(torch.arange(5), torch.arange(5), indexing="ij")
-    assert np.array_equal(target.at(i.reshape(-1), j.reshape(-1)).reshape(5, 5).numpy(), expected)
-    root, signs = target.low_rank()
-    assert np.allclose(((root * signs) @ root.T).numpy(), expected)
 
 
 def test_two_classes_give_y_times_y():
@@ -83,48 +65,3 @@ def test_a_sample_of_mostly_missing_pairs_is_still_large():
     X = torch.from_numpy(random.normal(size=(400, 3)))
     pairs = sample_pairs(MatrixTarget.checked(Y, None, 400), X, 4000, generator=generator())
     assert 2500 < len(pairs) < 6000
-
-
-@pytest.mark.parametrize(
-    ("Y", "message"),
-    [
-        (np.ones((3, 4)), r"a row and a column for each of the 3 points. Got shape \(3, 4\)"),
-        (np.array([[0, 1.0, 2], [1.5, 0, 3], [2, 3, 0]]), r"Entries \(0, 1\) and \(1, 0\) differ by 0.5"),
-        (np.array([[0, np.nan, 2], [1.0, 0, 3], [2, 3, 0]]), "1 pairs are known one way only"),
-        (np.array([[np.nan, np.nan, np.nan], [np.nan, 0, 3], [np.nan, 3, 0]]), "no known similarity.*rows 0"),
-        (np.array([[0, np.inf, 2], [np.inf, 0, 3], [2, 3, 0]]), "infinite"),
-    ],
-)
-def test_bad_matrices_say_what_is_wrong(Y, message):
-    with pytest.raises(ValueError, match=message):
-        MatrixTarget.checked(Y, None, 3)
-
-
-def test_negative_weights_are_refused():
-    with pytest.raises(ValueError, match="not negative"):
-        MatrixTarget.checked(symmetric(3), -np.ones((3, 3)), 3)
-
-
-def test_single_precision_may_be_a_little_asymmetric():
-    Y = symmetric(5).astype(np.float32)
-    Y[0, 1] += 1e-5 * np.abs(Y).max()
-    assert len(MatrixTarget.checked(Y, None, 5)) == 5
-    with pytest.raises(ValueError, match="differ by"):
-        MatrixTarget.checked(Y.astype(np.float64), None, 5)
-
-
-def test_weights_only_where_nothing_is_known_are_refused():
-    Y, weights = symmetric(3), np.zeros((3, 3))
-    Y[0, 1] = Y[1, 0] = np.nan
-    weights[0, 1] = weights[1, 0] = 1.0
-    with pytest.raises(ValueError, match="nothing to learn"):
-        MatrixTarget.checked(Y, weights, 3)
-
-
-def test_centre_and_spread_of_a_matrix():
-    Y = symmetric(6)
-    Y[0, 1] = Y[1, 0] = np.nan
-    target = MatrixTarget.checked(Y, None, 6)
-    assert target.mean() == pytest.approx(np.nanmean(Y))
-    assert target.spread() == pytest.approx(np.nanstd(Y, ddof=1))
-    assert target.normalised(1.0, 2.0).values[2, 3] == pytest.approx((Y[2, 3] - 1.0) / 2.0)

@@ -167,7 +167,12 @@ MODELS: dict[str, Model] = {
     ),
     "hyper ridge": pairs(kw.HyperKernelRidge(random_state=0)),
     "hyper ridge of a matrix": pairs(kw.HyperKernelRidge(random_state=0), similarities()),
-    "hyper ridge, Wishart": pairs(kw.HyperKernelRidge(hyperkernels.Wishart(), n_landmarks=5, random_state=0)),
+    "hyper ridge, Wishart": pairs(
+        kw.HyperKernelRidge(hyperkernels.Wishart(), solver=kw.hyper.LandmarkPairs(5), random_state=0)
+    ),
+    "hyper ridge in parts": pairs(
+        kw.HyperKernelRidge(solver=kw.hyper.Partition(2, kw.hyper.Midpoints(5)), learn=kw.hyper.HeldOutMetric(2))
+    ),
     "hyper SVR": pairs(kw.HyperKernelSVR(random_state=0)),
     "Krein SVC": outputs(kw.KreinSVC(C=2.0)),
     "learned kernel classifier": Model(

@@ -21,7 +21,7 @@ from sklearn.isotonic import IsotonicRegression
 from torch import nn
 
 import kernelwright as kw
-from kernelwright import baselines, features, hyperkernels, kernels
+from kernelwright import baselines, features, hyper, hyperkernels, kernels
 from kernelwright.evaluation import Evaluation
 from kernelwright.persistence.classes import is_library_class, saved_class_of, saved_classes
 from kernelwright.scaling import TableViews
@@ -95,8 +95,11 @@ def _estimators() -> Iterator[Sample]:
     yield fitted(kw.HyperKernelRidge(random_state=0), "predict", MATRIX)
     refined = kw.HyperKernelRidge(hyperkernels.Gaussian(), refine=True, random_state=0)
     yield fitted(refined, "predict", MANY @ MANY.T, MANY)
-    yield fitted(kw.HyperKernelRidge(hyperkernels.Wishart(D=np.eye(2)), n_landmarks=3, random_state=0), "predict")
-    yield fitted(kw.HyperKernelSVR(hyperkernels.Gaussian(), max_iter=5, random_state=0), "predict", MATRIX)
+    wishart, learning = hyperkernels.Wishart(D=np.eye(2)), hyper.HeldOutMetric(2)
+    for solver in (hyper.LandmarkPairs(3), hyper.ExactPairs(), hyper.Partition(2, hyper.AutoPairs(3))):
+        yield fitted(kw.HyperKernelRidge(wishart, solver=solver, random_state=0), "predict")
+    some = kw.HyperKernelSVR(hyperkernels.Gaussian(), solver=hyper.Midpoints(3), learn=learning, random_state=0)
+    yield fitted(some, "predict", MATRIX)
     yield fitted(kw.LearnedKernelClassifier(kw.HyperKernelRidge(hyperkernels.Gaussian())), "predict")
     yield fitted(kw.KreinSVC(C=1.0), "decision_function")
     yield fitted(baselines.DataAdaptiveKernel(max_iter=2), "kernel_.__call__")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from kernelwright import datasets
 from kernelwright.experiments.runner import Experiment, Result, Task
-from kernelwright.hyperkernels import Gaussian, PointPairs
+from kernelwright.hyper.kernels import Gaussian, PointPairs
 from kernelwright.linalg import eigen
 from kernelwright.reports import Picture
 

@@ -17,6 +17,7 @@ from sklearn.preprocessing import MinMaxScaler
 from kernelwright import datasets
 from kernelwright.estimators import EmbeddingClassifier, HyperKernelRidge, HyperKernelSVR, LearnedKernelClassifier
 from kernelwright.experiments.runner import Experiment, Task
+from kernelwright.hyper import Partition
 
 __all__ = ["EXPERIMENT", "PARTS", "load", "trial"]
 
@@ -40,7 +41,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 def trial(name: str, method: str, n_parts: int) -> dict[str, float]:
     """Test accuracy in percent and CPU seconds of both stages."""
     X, y, X_test, y_test = load(name)
-    settings: dict[str, Any] = {"n_partitions": n_parts, "random_state": 0}
+    settings: dict[str, Any] = {"solver": Partition(n_parts), "random_state": 0}
     model: Any
     if method == "EmbeddingClassifier()":
         model = EmbeddingClassifier(random_state=0)

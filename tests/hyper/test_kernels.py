@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from kernelwright.hyperkernels import Gaussian, Sum, Wishart
+import kernelwright as kw
+from kernelwright.hyper.kernels import Gaussian, Sum, Wishart
 
 HYPERKERNELS = [
     Gaussian(sigma=0.8, sigma_h=0.5),
@@ -211,3 +212,26 @@ def test_points_too_large_for_a_variance_are_refused_in_words(make):
 
 def test_a_matrix_among_the_parameters_is_named_by_its_shape():
     assert repr(Wishart(D=np.eye(2))).count("<array of shape (2, 2)>") == 1
+
+
+@pytest.mark.parametrize("make", [Gaussian, Wishart, Sum], ids=lambda make: make.__name__)
+def test_copies_leave_the_hyperkernel_as_it_was(make):
+    X = torch.from_numpy(random_pairs(0, 50)[0])
+    kernel, in_place = make(), make()
+    before = repr(kernel)
+    made = kernel.prepared(X)
+    in_place.prepare(X)
+    assert repr(made) == repr(in_place) != before
+    free = made.with_free_metric(2)
+    assert free.lengthscale.shape == (2,)
+    fixed = free.fixed()
+    assert not any(parameter.requires_grad for parameter in fixed.parameters())
+    assert free.log_lengthscale.requires_grad
+    assert fixed.fixed() is fixed
+    assert repr(kernel) == before
+    assert repr(made) == repr(in_place)
+
+
+def test_public_names_are_those_of_the_room():
+    assert kw.hyperkernels.Gaussian is Gaussian
+    assert {"Gaussian", "Sum", "Wishart"} <= set(kw.hyperkernels.__all__)
