@@ -9,7 +9,7 @@ TEST_WORKERS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-without-data test-oldest campaign package audit lint type bench bench-quick bench-more docs reproduce clean
+.PHONY: help demo test test-fast test-without-data test-oldest robustness package audit lint type bench bench-quick bench-more docs reproduce clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -28,17 +28,17 @@ test-without-data: .venv/.ready ## Run the tests that need data sets where there
 
 test-oldest: .venv-oldest/.ready ## Run the tests with the oldest versions that are allowed
 	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n $(TEST_WORKERS) -m "not slow" tests \
-	    --ignore=tests/docs --ignore=tests/examples --ignore=tests/campaign
+	    --ignore=tests/docs --ignore=tests/examples --ignore=tests/robustness
 
-campaign: .venv/.campaign ## Make faults on purpose, an hour of them, and count what went wrong (docs/reliability.md)
-	$(ONE_THREAD) $(BIN)/python campaign/run.py
+robustness: .venv/.robustness ## Make faults on purpose, an hour of them, and count what went wrong (docs/reliability.md)
+	$(ONE_THREAD) $(BIN)/python robustness/run.py
 	$(BIN)/python docs/tables.py
 
 package: .venv/.ready ## Build the packages, and install them where nothing else is
-	$(ONE_THREAD) $(BIN)/python campaign/run.py supply
+	$(ONE_THREAD) $(BIN)/python robustness/run.py supply
 
 audit: .venv/.ready ## Look for known faults of the installed packages
-	$(BIN)/python campaign/audit.py
+	$(BIN)/python robustness/audit.py
 
 lint: .venv/.ready ## Check style, formatting and the direction of imports
 	$(BIN)/ruff check .
@@ -90,7 +90,7 @@ clean: ## Remove .venv, build output and caches
 	@touch $@
 
 # Bad input is also given to GPyTorch, to see what it says.
-.venv/.campaign: .venv/.ready
+.venv/.robustness: .venv/.ready
 	@$(PIP) -c constraints.txt gpytorch==1.15
 	@touch $@
 

@@ -75,15 +75,15 @@ def _shortened(cell: str) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def campaign_rows(name: str) -> list[dict[str, str]]:
-    """The rows of a part of the campaign."""
-    with (ROOT / "campaign" / "results" / f"{name}.csv").open(newline="") as file:
+def robustness_rows(name: str) -> list[dict[str, str]]:
+    """The rows of a part of the robustness tests."""
+    with (ROOT / "robustness" / "results" / f"{name}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def campaign(name: str) -> str:
-    """The figures of a part of the campaign, whatever columns it has; a column without any word is left out."""
-    rows = campaign_rows(name)
+def robustness(name: str) -> str:
+    """The figures of a part of the robustness tests, whatever columns it has; a column without any word is left out."""
+    rows = robustness_rows(name)
     used = [column for column in rows[0] if any(row[column] for row in rows)]
     return markdown([{column: row[column].replace("|", "\\|") for column in used} for row in rows])
 
@@ -98,7 +98,7 @@ def goals(*names: str) -> str:
             "beside": row["beside"],
             "note": row["note"],
         }
-        for row in campaign_rows("goals")
+        for row in robustness_rows("goals")
         if row["what"] in names
     ]
     return markdown(table) if table else NOT_REACHED
@@ -108,7 +108,7 @@ def goals_across(pattern: str, first: str) -> str:
     """The same in a grid, for tasks with two names: the line is ``first``, the column whatever else matches."""
     grid: dict[str, dict[str, str]] = {}
     columns: dict[str, None] = {}
-    for row in campaign_rows("goals"):
+    for row in robustness_rows("goals"):
         if found := re.fullmatch(pattern, f"{row['what']}: {row['task']}"):
             line, column = found["line"], found["column"].replace(": ", ", ")
             cell = f"{row['value']} / {row['beside']}"
@@ -118,7 +118,7 @@ def goals_across(pattern: str, first: str) -> str:
     return markdown(table) if table else NOT_REACHED
 
 
-NOT_REACHED = "*Not measured, or it ended in an error: see campaign/results/goals.csv.*\n"
+NOT_REACHED = "*Not measured, or it ended in an error: see robustness/results/goals.csv.*\n"
 BEHIND = 3.0  # points of accuracy from which on a task is named as a limit
 SLOPE = 1.2  # logits that must be multiplied or divided by more than this are named, too
 RIVALS = ("kernelwright", "logistic", "SVC", "forest")
@@ -132,7 +132,7 @@ def quality() -> str:
             "rows": row["rows"],
             **{measure: _side_by_side(row, measure) for measure in ("accuracy %", "log loss", "logit slope")},
         }
-        for row in campaign_rows("quality")
+        for row in robustness_rows("quality")
     ]
     return f"Each cell: {' / '.join(RIVALS)}.\n\n" + markdown(table)
 
@@ -144,7 +144,7 @@ def _side_by_side(row: dict[str, str], measure: str) -> str:
 
 def quality_behind() -> str:
     """Tasks on which the default is behind the best by more than three points, the worst first."""
-    behind = [row for row in campaign_rows("quality") if float(row["behind"]) > BEHIND]
+    behind = [row for row in robustness_rows("quality") if float(row["behind"]) > BEHIND]
     table = [
         {
             "task": row["what"],
@@ -159,7 +159,7 @@ def quality_behind() -> str:
 
 def quality_slopes() -> str:
     """Tasks with known probabilities on which those of the default are too timid or too sure."""
-    known = [row for row in campaign_rows("quality") if row["logit slope kernelwright"]]
+    known = [row for row in robustness_rows("quality") if row["logit slope kernelwright"]]
     table = [
         {
             "task": row["what"],
@@ -362,14 +362,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "probabilities": probabilities,
     "prediction_sets": prediction_sets,
     **{name: partial(plain, name) for name in PLAIN},
-    "campaign_numerical": lambda: campaign("numerical"),
-    "bad_input": lambda: campaign("bad_input"),
-    "interruptions": lambda: campaign("interruptions"),
-    "resources": lambda: campaign("resources"),
-    "concurrency": lambda: campaign("concurrency"),
-    "load": lambda: campaign("load"),
-    "security": lambda: campaign("security"),
-    "supply": lambda: campaign("supply"),
+    "numerical": lambda: robustness("numerical"),
+    "bad_input": lambda: robustness("bad_input"),
+    "interruptions": lambda: robustness("interruptions"),
+    "resources": lambda: robustness("resources"),
+    "concurrency": lambda: robustness("concurrency"),
+    "load": lambda: robustness("load"),
+    "security": lambda: robustness("security"),
+    "supply": lambda: robustness("supply"),
     "goals_weights": lambda: goals("balanced", "effective size", "copies"),
     "goals_left_out": lambda: goals_across(r"(?P<column>(left out|upper limit): [^:]*): (?P<line>.*)", "task"),
     "goals_many_classes": lambda: goals_across(r"many classes: (?P<line>\d+) classes x (?P<column>.*)", "classes"),

@@ -183,7 +183,7 @@ def trust_in(log_p: Tensor, targets: Tensor, weights: Tensor, n: float) -> float
     than by the frequencies of the others. With a handful of rows the best of many kernels looks good by luck, and no
     evidence from the same rows can tell; from a hundred rows on nothing changes. n is the number of all rows (or
     groups), also where only some of them are left out. Chosen on tables of pure noise and of weak signals of 15 to 60
-    rows; shown on others by ``campaign/goals.py`` (``noise``).
+    rows; shown on others by ``robustness/goals.py`` (``noise``).
     """
     weights, m = weights * (n / float(weights.sum())), targets.shape[1]
     of_others = (weights @ targets - weights[:, None] * targets + 1.0 / m) / (n - weights + 1.0)[:, None]

@@ -89,7 +89,7 @@ class Solution:
 
 
 def estimated_bytes(solver: str, n_rows: int, size: int = 0, learned_from: int = LEARNED_FROM) -> float:
-    """Memory that the matrices of a fit take at its peak: measured, and checked by the campaign.
+    """Memory that the matrices of a fit take at its peak: measured, and checked by the robustness tests.
 
     Parameters
     ----------

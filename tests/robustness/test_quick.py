@@ -1,13 +1,13 @@
-"""The campaign of faults in small: every part with a few trials of each kind. `make campaign` runs all of it."""
+"""Run a few trials of each part. `make robustness` runs all of them."""
 
 import importlib.util
 import sys
 
 import pytest
 
-from campaign import concurrency, load, resources, security
-from campaign.run import PARTS
-from campaign.tools import python
+from robustness import concurrency, load, resources, security
+from robustness.run import PARTS
+from robustness.tools import python
 
 if sys.platform != "linux":
     pytest.skip("faults are made with means of Linux", allow_module_level=True)
@@ -17,15 +17,15 @@ def failures(rows):
     return {row["what"]: row["failures"] for row in rows if row["failures"]}
 
 
-@pytest.mark.parametrize("part", [part for part in PARTS if importlib.util.find_spec(f"campaign.{part}")])
+@pytest.mark.parametrize("part", [part for part in PARTS if importlib.util.find_spec(f"robustness.{part}")])
 def test_every_part_has_figures(part):
-    assert callable(importlib.import_module(f"campaign.{part}").figures)
+    assert callable(importlib.import_module(f"robustness.{part}").figures)
 
 
 @pytest.mark.slow
 def test_interruptions():
     """In a process of its own: the test runner has threads, which a fork does not take along."""
-    code = "from campaign.interruptions import figures\nprint(sum(row['failures'] for row in figures(quick=True)))"
+    code = "from robustness.interruptions import figures\nprint(sum(row['failures'] for row in figures(quick=True)))"
     done = python(code, check=False)
     assert done.stdout.strip() == "0", done.stderr
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from campaign import quality, tasks
+from robustness import quality, tasks
 
 BEHIND = 3.0  # points of accuracy; docs/limits.md names tasks on which it is further behind
 LOSS_BEHIND = 0.05

@@ -25,18 +25,18 @@ def task(what, own, best, slope=""):
 
 def test_tasks_far_behind_are_named_the_worst_first(tables, monkeypatch):
     rows = [task("level", 90.0, 90.0), task("near", 87.0, 90.0), task("far", 86.5, 90.0), task("farther", 70.0, 80.0)]
-    monkeypatch.setattr(tables, "campaign_rows", lambda name: rows)
+    monkeypatch.setattr(tables, "robustness_rows", lambda name: rows)
     assert tables.quality_behind().splitlines()[2:] == [
         "| farther | 200 | 70.0 | 80.0 (logistic) |",
         "| far | 200 | 86.5 | 90.0 (logistic) |",
     ]
-    monkeypatch.setattr(tables, "campaign_rows", lambda name: rows[:2])
+    monkeypatch.setattr(tables, "robustness_rows", lambda name: rows[:2])
     assert tables.quality_behind().startswith("*None")
 
 
 def test_probabilities_that_are_off_are_named(tables, monkeypatch):
     rows = [task("timid", 90, 90, "1.27"), task("good", 90, 90, "1.1"), task("sure", 90, 90, "0.8"), task("-", 90, 90)]
-    monkeypatch.setattr(tables, "campaign_rows", lambda name: rows)
+    monkeypatch.setattr(tables, "robustness_rows", lambda name: rows)
     assert [line.split(" | ")[0] for line in tables.quality_slopes().splitlines()[2:]] == ["| timid", "| sure"]
 
 
@@ -53,7 +53,7 @@ def test_missed_goals_are_bold(tables, monkeypatch):
         goal("left out", "plain: noisy line", "0.4", "1"),
         goal("upper limit", "plain: noisy line", "0.95", "0"),
     ]
-    monkeypatch.setattr(tables, "campaign_rows", lambda name: rows)
+    monkeypatch.setattr(tables, "robustness_rows", lambda name: rows)
     assert tables.goals("noise").splitlines()[2:] == ["| noise | any | **0.5** | 0.9 | a note |"]
     assert tables.TABLES["goals_many_classes"]().splitlines() == [
         "| classes | 2 rows, well separated | 3 rows, well separated |",
@@ -65,4 +65,4 @@ def test_missed_goals_are_bold(tables, monkeypatch):
         "| task | left out, plain | upper limit, plain |",
         "| noisy line | **0.4 / 0.9** | 0.95 / 0.9 |",
     ]
-    assert "campaign/results/goals.csv" in tables.TABLES["goals_sets"]()
+    assert "robustness/results/goals.csv" in tables.TABLES["goals_sets"]()

@@ -1,7 +1,7 @@
 """Forty made-up tasks: how good are the answers of ``EmbeddingClassifier()``, next to those of plain rivals?
 
-``python -m campaign.quality [TASK ...] [--seeds N] [--processes N]`` prints them; without names, all tasks.
-``python campaign/run.py quality`` writes ``campaign/results/quality.csv``, and ``python docs/tables.py`` brings it to
+``python -m robustness.quality [TASK ...] [--seeds N] [--processes N]`` prints them; without names, all tasks.
+``python robustness/run.py quality`` writes ``robustness/results/quality.csv``, and ``python docs/tables.py`` brings it to
 the pages: docs/limits.md names the tasks on which the default is more than three points behind the best rival. That is
 a limit that is told, and no failure. A failure is an answer that is worse than none: a log loss above that of the class
 frequencies by more than .02, or one that is not finite.
@@ -21,11 +21,11 @@ from scipy.special import logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 
-from campaign import tasks
-from campaign.run import show
-from campaign.tasks import Draw, Table, split
-from campaign.tools import Row
-from campaign.trials import line, log_loss, log_loss_of_frequencies, machine, ours, spread
+from robustness import tasks
+from robustness.run import show
+from robustness.tasks import Draw, Table, split
+from robustness.tools import Row
+from robustness.trials import line, log_loss, log_loss_of_frequencies, machine, ours, spread
 
 __all__ = ["TASKS", "figures", "scores"]
 

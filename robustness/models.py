@@ -93,7 +93,7 @@ class Model:
     make: Callable[[], Any]
     targets: str = "labels"  # or "numbers", "vectors", "similarities"
     weighted: bool = True  # whether fit takes weights
-    most_rows: int = 10_000  # more would take too long for a campaign
+    most_rows: int = 10_000  # more would take too long
 
 
 def _described(family: str, cls: type, settings: dict[str, Any], parts: dict[str, Callable[[], Any]], **more: Any):

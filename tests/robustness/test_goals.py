@@ -1,4 +1,4 @@
-"""The statistical goals, thinned. ``python -m campaign.goals NAME --thin`` shows what a test here has measured."""
+"""The statistical goals, thinned. ``python -m robustness.goals NAME --thin`` shows what a test here has measured."""
 
 import csv
 import math
@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from campaign import goals, run, weights
-from campaign.goals import CentroidSoftmax
-from campaign.trials import Verdict, standard_error
+from robustness import goals, run, weights
+from robustness.goals import CentroidSoftmax
+from robustness.trials import Verdict, standard_error
 
 
 def missed(verdicts):

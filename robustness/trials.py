@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from campaign.tasks import Draw, Table, split
+from robustness.tasks import Draw, Table, split
 from kernelwright import EmbeddingClassifier, datasets
 
 TWO = 2.0  # standard errors that chance may take

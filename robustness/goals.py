@@ -1,9 +1,9 @@
 """Statistical goals: is the answer good, and not only finite?
 
-``python -m campaign.goals [NAME ...] [--thin] [--record] [--processes N]`` prints how far each goal is from being
+``python -m robustness.goals [NAME ...] [--thin] [--record] [--processes N]`` prints how far each goal is from being
 reached; the exit status is 1 if one is missed. ``--thin`` takes few repetitions and no data sets from files, as the
-tests do. ``--record`` writes what was measured into ``campaign/results/goals.csv``, goal by goal; ``python
-campaign/run.py goals`` writes all of it at its end.
+tests do. ``--record`` writes what was measured into ``robustness/results/goals.csv``, goal by goal; ``python
+robustness/run.py goals`` writes all of it at its end.
 
 Every number is drawn from a fixed seed: the same code has the same table.
 """
@@ -24,11 +24,11 @@ from rich.table import Table as Screen
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from campaign import tasks
-from campaign.run import RESULTS, write
-from campaign.tasks import Draw
-from campaign.tools import Row
-from campaign.trials import (
+from robustness import tasks
+from robustness.run import RESULTS, write
+from robustness.tasks import Draw
+from robustness.tools import Row
+from robustness.trials import (
     NEW_ROWS,
     TWO,
     Verdict,
@@ -40,7 +40,7 @@ from campaign.trials import (
     spread,
     standard_error,
 )
-from campaign.weights import balanced, copies, effective_size, left_out
+from robustness.weights import balanced, copies, effective_size, left_out
 from kernelwright import PredictionSets
 
 __all__ = ["GOALS", "figures"]
@@ -124,7 +124,7 @@ SMALL = (15, 30, 60)
 MOST = {15: 0.03, 30: 0.02, 60: 0.02}  # excess over the class frequencies, on average
 WORST = 0.25
 # Mean gain over the class frequencies at commit b71e00f, before noise on small tables was seen to: what there is to
-# learn must not be lost with it. Measured by ``python -m campaign.goals noise``; the second is that of --thin.
+# learn must not be lost with it. Measured by ``python -m robustness.goals noise``; the second is that of --thin.
 GAIN_BEFORE = {False: 0.0704, True: 0.0688}
 MAY_LOSE = 0.005
 

@@ -1,6 +1,6 @@
 """Thousands of numbered problems: each fit must end in a finite model or in a documented error.
 
-``python -m campaign.numerical [--quick] [--only NUMBER] [--seed SEED]``; ``--only`` repeats one problem, with what went
+``python -m robustness.numerical [--quick] [--only NUMBER] [--seed SEED]``; ``--only`` repeats one problem, with what went
 wrong in full.
 """
 
@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 import kernelwright
-from campaign.models import TrainingLoop
-from campaign.problems import SEED, Problem, problem
+from robustness.models import TrainingLoop
+from robustness.problems import SEED, Problem, problem
 from kernelwright import MemoryBudgetError, NumericalError, NumericalRepairWarning
 from kernelwright.errors import PrecisionWarning
 

@@ -13,8 +13,8 @@ from functools import cache
 
 import numpy as np
 
-from campaign.data import KINDS, Kind, Random, Sample, ordinary, plain
-from campaign.models import FAMILIES, KERNELS, LEARN, Model, classifier, logarithm
+from robustness.data import KINDS, Kind, Random, Sample, ordinary, plain
+from robustness.models import FAMILIES, KERNELS, LEARN, Model, classifier, logarithm
 from kernelwright.features import RandomFourier
 
 __all__ = ["Problem", "problem"]

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import kernelwright as kw
-from campaign.tools import Row, Tally, blobs, peak_of, python
+from robustness.tools import Row, Tally, blobs, peak_of, python
 from kernelwright.cli import run
 from kernelwright.persistence.classes import listed_class, saved_class
 from tests.persistence import forging

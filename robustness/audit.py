@@ -1,4 +1,4 @@
-"""Known faults of the installed packages: ``python campaign/audit.py``.
+"""Known faults of the installed packages: ``python robustness/audit.py``.
 
 Asks pip whether versions fit together, compares them with the advisories in ``advisories.csv``, and asks pip-audit,
 which knows all of them, where it is installed and its database can be reached. It says which of these were done.

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.metrics import balanced_accuracy_score
 
-from campaign import tasks
-from campaign.tasks import Draw
-from campaign.trials import (
+from robustness import tasks
+from robustness.tasks import Draw
+from robustness.trials import (
     NEW_ROWS,
     TWO,
     Verdict,

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import kernelwright as kw
-from campaign.tools import Row, Tally, blobs, interrupt, seconds_of, start_child
+from robustness.tools import Row, Tally, blobs, interrupt, seconds_of, start_child
 from kernelwright import cli
 from kernelwright.experiments.runner import Experiment, Task, read_results, run
 

@@ -1,6 +1,6 @@
 """The same bad inputs for kernelwright and for three other libraries: who says what is wrong?
 
-``python -m campaign.bad_input [--quick]``. GPyTorch takes part where it is installed.
+``python -m robustness.bad_input [--quick]``. GPyTorch takes part where it is installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sklearn.svm import SVC
 from kernelwright import EmbeddingClassifier
 
 try:
-    from campaign.gaussian_process import DirichletGaussianProcess
+    from robustness.gaussian_process import DirichletGaussianProcess
 except ImportError:  # GPyTorch is not installed
     DirichletGaussianProcess = None  # type: ignore[assignment, misc]
 

@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from campaign.tools import ROOT, Row, Tally, python
+from robustness.tools import ROOT, Row, Tally, python
 
 HEAVY = ("matplotlib", "pandas", "numba", "rich", "typer", "jinja2", "dask", "pyarrow", "mapie", "IPython")
 

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info
 
 import kernelwright as kw
-from campaign.tools import Row, Tally, blobs, python
+from robustness.tools import Row, Tally, blobs, python
 
 
 def figures(*, quick: bool) -> list[Row]:

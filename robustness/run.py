@@ -1,7 +1,7 @@
-"""The campaign, or the parts of it that are named: ``python campaign/run.py [--quick] [--processes N] [PART ...]``.
+"""Run the robustness tests, or the parts that are named: ``python robustness/run.py [--quick] [--processes N] [PART ...]``.
 
 Each part makes faults on purpose and counts what was not borne as docs/reliability.md promises. It prints a table and
-writes it as CSV into ``campaign/results`` (not with --quick). The exit status is 1 if anything failed.
+writes it as CSV into ``robustness/results`` (not with --quick). The exit status is 1 if anything failed.
 """
 
 import argparse
@@ -69,11 +69,11 @@ def main() -> int:
     console.print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()}")
     failures, started = 0, time.perf_counter()
     for part in arguments.parts:
-        if importlib.util.find_spec(f"campaign.{part}") is None:
+        if importlib.util.find_spec(f"robustness.{part}") is None:
             console.print(f"{part}: there is no such part in this copy")
             continue
         options = {"processes": arguments.processes} if part in SPREAD else {}
-        module = importlib.import_module(f"campaign.{part}")
+        module = importlib.import_module(f"robustness.{part}")
         rows = module.figures(quick=arguments.quick, **options)
         if not arguments.quick:
             write(part, rows)

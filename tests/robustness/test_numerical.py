@@ -1,11 +1,11 @@
-"""A short version of the numerical campaign, and of the list of bad inputs."""
+"""Run few of the numerical problems, and the list of bad inputs."""
 
 import numpy as np
 import pytest
 
-from campaign import bad_input, numerical
-from campaign.numerical import Broken, attempt, documented, expect_probabilities, expect_same
-from campaign.problems import problem
+from robustness import bad_input, numerical
+from robustness.numerical import Broken, attempt, documented, expect_probabilities, expect_same
+from robustness.problems import problem
 
 
 @pytest.mark.slow

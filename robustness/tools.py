@@ -1,4 +1,4 @@
-"""What the parts of the campaign share: rows of figures, children to be killed, measured processes."""
+"""Share what the parts need: counted failures, children to kill, measured processes."""
 
 import ctypes
 import gc

@@ -3,14 +3,14 @@
 import json
 from tempfile import TemporaryDirectory
 
-from campaign.tools import Row, Tally, python
+from robustness.tools import Row, Tally, python
 
 BREATH = 2**28  # bytes that a batch may hold for a moment
 
 STREAM = """
 import json, statistics
 import kernelwright as kw
-from campaign.tools import blobs, memory
+from robustness.tools import blobs, memory
 X, y = blobs(150)
 model = kw.EmbeddingClassifier(random_state=0).fit(X, y)
 held, total = [], 0
@@ -26,7 +26,7 @@ FITS = """
 import json, warnings
 warnings.simplefilter("ignore")
 import kernelwright as kw
-from campaign.tools import blobs, memory
+from robustness.tools import blobs, memory
 kinds = [
     kw.EmbeddingClassifier(random_state=0),
     kw.EmbeddingClassifier(kw.kernels.Gaussian("median"), learn=None),
@@ -45,7 +45,7 @@ COMMAND = """
 import json, sys, time
 from pathlib import Path
 import numpy as np
-from campaign.tools import blobs, memory
+from robustness.tools import blobs, memory
 from kernelwright.cli import run
 folder = Path({folder!r})
 def table(n, name, labels):

@@ -20,7 +20,7 @@ from unittest.mock import patch
 import numpy as np
 
 import kernelwright as kw
-from campaign.tools import ROOT, Row, Tally, blobs, python
+from robustness.tools import ROOT, Row, Tally, blobs, python
 from kernelwright.experiments.runner import Experiment, Task, read_results, run
 from kernelwright.storage.files import write_whole
 
@@ -75,7 +75,7 @@ import sys, warnings
 warnings.simplefilter("ignore")
 import kernelwright as kw
 import kernelwright.baselines, kernelwright.hyper, kernelwright.hyperkernels
-from campaign.tools import blobs, peak_of
+from robustness.tools import blobs, peak_of
 from kernelwright import arrays
 
 estimates = []
@@ -304,7 +304,7 @@ ANSWERS = """
 import warnings
 warnings.simplefilter("ignore")
 import kernelwright as kw
-from campaign.tools import blobs
+from robustness.tools import blobs
 X, y = blobs(700)
 print(kw.EmbeddingClassifier(random_state=0).fit(X, y).predict_proba(X[:50]).tolist())
 """
