@@ -30,15 +30,15 @@ test-oldest: .venv-oldest/.ready ## Run the tests with the oldest versions that 
 	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n $(TEST_WORKERS) -m "not slow" tests \
 	    --ignore=tests/docs --ignore=tests/examples --ignore=tests/robustness
 
-robustness: .venv/.robustness ## Make faults on purpose, an hour of them, and count what went wrong (docs/reliability.md)
-	$(ONE_THREAD) $(BIN)/python robustness/run.py
-	$(BIN)/python docs/tables.py
+robustness: .venv/.robustness ## Provoke faults for about two hours and count what goes wrong (docs/reliability.md)
+	$(ONE_THREAD) $(BIN)/python -m robustness.run
+	$(BIN)/python -m docs.tables
 
-package: .venv/.ready ## Build the packages, and install them where nothing else is
-	$(ONE_THREAD) $(BIN)/python robustness/run.py supply
+package: .venv/.ready ## Build the packages, and install them into an empty environment
+	$(ONE_THREAD) $(BIN)/python -m robustness.run supply
 
-audit: .venv/.ready ## Look for known faults of the installed packages
-	$(BIN)/python robustness/audit.py
+audit: .venv/.ready ## Look for known vulnerabilities of the installed packages
+	$(BIN)/python -m robustness.audit
 
 lint: .venv/.ready ## Check style, formatting and the direction of imports
 	$(BIN)/ruff check .
@@ -48,24 +48,24 @@ lint: .venv/.ready ## Check style, formatting and the direction of imports
 type: .venv/.ready ## Check the types
 	$(BIN)/mypy
 
-bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, write the page (most of an hour; a killed run goes on)
-	$(BIN)/python benchmarks/run.py suite scaling figures
-	$(BIN)/python benchmarks/run.py micro --record
-	$(BIN)/python docs/tables.py
+bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, write the page (most of an hour; a killed run resumes)
+	$(BIN)/python -m benchmarks.run suite scaling figures
+	$(BIN)/python -m benchmarks.run micro --record
+	$(BIN)/python -m docs.tables
 
-bench-quick: .venv/.ready .venv-peers/.ready ## The same on four small data sets (minutes), into files of its own
-	$(BIN)/python benchmarks/run.py --quick suite scaling figures micro
+bench-quick: .venv/.ready .venv-peers/.ready ## Do the same on four small data sets (minutes), into separate files
+	$(BIN)/python -m benchmarks.run --quick suite scaling figures micro
 
-bench-more: .venv/.bench ## All other benchmarks: the tables in benchmarks/results (hours)
-	$(BIN)/python benchmarks/run.py floor head default fits large hyper probabilities cluster
-	$(BIN)/python docs/tables.py
+bench-more: .venv/.bench ## Run all other benchmarks: the tables in benchmarks/results (hours)
+	$(BIN)/python -m benchmarks.run floor head default fits large hyper probabilities cluster
+	$(BIN)/python -m docs.tables
 
 docs: .venv/.docs ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reproduce: .venv/.ready ## Recompute the papers' tables and figures (hours; a killed run goes on)
+reproduce: .venv/.ready ## Recompute the papers' tables and figures (hours; a killed run resumes)
 	@$(BIN)/kernelwright reproduce all --output docs/reproduction
-	@$(BIN)/python docs/tables.py
+	@$(BIN)/python -m docs.tables
 
 clean: ## Remove .venv, build output and caches
 	rm -rf .venv .venv-oldest .venv-peers build dist site
@@ -89,7 +89,7 @@ clean: ## Remove .venv, build output and caches
 	    -e ".[parquet,conformal,cluster]" pytest pytest-xdist hypothesis pexpect polars
 	@touch $@
 
-# Bad input is also given to GPyTorch, to see what it says.
+# Bad input is also given to GPyTorch, to compare its errors.
 .venv/.robustness: .venv/.ready
 	@$(PIP) -c constraints.txt gpytorch==1.15
 	@touch $@

@@ -1,6 +1,6 @@
-"""Sums over rows on a Dask cluster of this machine: one worker and two, up to ten million rows, and what follows.
+"""Sums over rows on a local Dask cluster: one worker and two, up to ten million rows, and a plan for more.
 
-Rows are drawn by the workers themselves, chunk by chunk, and are never all in memory. A worker has one thread.
+Workers draw the rows themselves, chunk by chunk, so they are never all in memory. A worker has one thread.
 """
 
 import math
@@ -16,26 +16,29 @@ from kernelwright import EmbeddingClassifier
 from kernelwright.chunks import FAN_IN, DaskRows
 from kernelwright.estimators.batches import sum_rows
 from kernelwright.features import RandomFourier
+from tools.processes import memory
 
 D, CLASSES, CHUNK = 20, 5, 50_000
 
 
 @contextmanager
 def cluster(workers):
+    """Start a local cluster."""
     settings = {"threads_per_worker": 1, "memory_limit": "4GiB", "dashboard_address": None, "silence_logs": "ERROR"}
     with LocalCluster(n_workers=workers, **settings) as here, Client(here) as client:
-        client.run(__import__, "kernelwright")  # importing torch is not what is measured
+        client.run(__import__, "kernelwright")  # importing torch is not measured
         yield client
 
 
 def made_up(n):
+    """Draw n rows and labels, chunk by chunk."""
     X = da.random.default_rng(0).standard_normal((n, D), chunks=(CHUNK, D))
     y = (X[:, 0] * X[:, 1] > 0).astype(int) + 2 * (X[:, 2] > 0) * (X[:, 3] > 0.5)
     return X, y + (X[:, 4] > 2.0)
 
 
 def model(p):
-    """Hyperparameters as given: all that is left is the sum."""
+    """Make a model with fixed hyperparameters: only the sum over rows is left to do."""
     some = np.random.default_rng(0).normal(size=(1000, D))
     return EmbeddingClassifier(features=RandomFourier(p, lengthscale=4.0), learn=None, ridge=1e-4, random_state=0).fit(
         some, np.arange(1000) % CLASSES
@@ -43,7 +46,7 @@ def model(p):
 
 
 def reduction(client, n, p):
-    """Seconds, peak bytes of a worker beyond what it had before, and bytes that workers sent to each other."""
+    """Sum over rows; return seconds, extra peak bytes of a worker, and bytes sent between workers."""
     X, y = made_up(n)
     rows, *_ = DaskRows.read(X, y, None, None, "the benchmark")
     fitted = model(p)
@@ -56,19 +59,17 @@ def reduction(client, n, p):
 
 
 def resident(client, field):
-    return max(client.run(_status, field).values())
-
-
-def _status(field):
-    with open("/proc/self/status") as lines:
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
+    """Return the largest memory of any worker."""
+    return max(client.run(memory, field).values())
 
 
 def sent(client):
+    """Return the bytes that workers have sent so far."""
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
 def by_workers(quick):
+    """Time the sum with one worker and with two."""
     rows, n, p = [], 500_000 if quick else 2_000_000, 300
     for workers in (1, 2):
         with cluster(workers) as client:
@@ -80,6 +81,7 @@ def by_workers(quick):
 
 
 def by_size(quick):
+    """Time the sum for growing numbers of rows."""
     rows, p = [], 200
     for n in (100_000, 300_000, 1_000_000) if quick else (1_000_000, 3_000_000, 10_000_000):
         with cluster(2) as client:
@@ -100,7 +102,7 @@ def by_size(quick):
 
 
 def plan(quick, sizes):
-    """Time and bytes from the rate of one worker; the same arithmetic for the largest run that was measured."""
+    """Predict time and bytes from the rate of one worker, and for the largest run, to check it."""
     measured, rates = sizes[-1], {}
     with cluster(1) as client:
         for p in (measured["features"], 1000):

@@ -1,6 +1,5 @@
-"""The default on thirteen data sets: three stratified folds, at most 1000 training rows."""
+"""The default settings on thirteen data sets: three stratified folds, at most 1000 training rows."""
 
-import resource
 import warnings
 from collections.abc import Iterator
 
@@ -9,6 +8,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from kernelwright import EmbeddingClassifier, datasets
 from kernelwright.calibration import expected_calibration_error
+from tools.processes import cpu_seconds
 
 SETS = (
     *("banknote", "ecoli", "robot", "segment", "wine", "yeast", "fertility"),
@@ -16,12 +16,8 @@ SETS = (
 )
 
 
-def cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
 def splits(X: np.ndarray, y: np.ndarray, cap: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Split into three stratified folds, with at most ``cap`` training rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes with fewer rows than folds
         folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
@@ -34,7 +30,7 @@ def splits(X: np.ndarray, y: np.ndarray, cap: int) -> Iterator[tuple[np.ndarray,
 def scores(
     probabilities: np.ndarray, classes: np.ndarray, y: np.ndarray, *, bins: int = 10
 ) -> tuple[float, float, float]:
-    """Accuracy in percent, log loss and calibration error; a class not seen in training has probability zero."""
+    """Return accuracy in percent, log loss and calibration error; a class not seen in training has probability zero."""
     p = np.zeros((len(y), int(max(y.max(), classes.max())) + 1))
     p[:, classes] = probabilities
     log_loss = -np.log(np.clip(p[np.arange(len(y)), y], 1e-15, 1)).mean()
@@ -42,6 +38,7 @@ def scores(
 
 
 def rows(quick: bool) -> list[dict[str, object]]:
+    """Score the default on each data set, and on average."""
     EmbeddingClassifier(max_iter=1).fit(*datasets.load("digits"))  # load and compile before anything is timed
     table = []
     for name in SETS[:4] if quick else SETS:

@@ -1,14 +1,11 @@
-"""Whole fits with nothing tuned by hand, next to the usual alternatives, each in a process of its own."""
+"""Whole fits with nothing tuned by hand, next to the usual alternatives, each in a separate process."""
 
-import csv
 import multiprocessing
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from default import cpu_seconds, scores
-from peers import catboost, xrfm
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
@@ -16,8 +13,12 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.default import scores
+from benchmarks.peers import catboost, xrfm
 from kernelwright import EmbeddingClassifier, datasets
 from kernelwright.baselines import GridSearchSVC
+from tools import tables
+from tools.processes import cpu_seconds
 
 SETS = ("segment", "robot", "yeast", "digits")
 MOST_ROWS = 2000
@@ -36,12 +37,14 @@ METHODS: dict[str, Callable[[], object]] = {
 
 
 def split(name: str, quick: bool) -> tuple[np.ndarray, ...]:
+    """Split a data set into training and test rows."""
     X, y = datasets.load(name)
     size = min(500 if quick else MOST_ROWS, int(len(y) * 2 / 3))
     return train_test_split(X, y, train_size=size, stratify=y, random_state=0)
 
 
 def work(method: str, name: str, quick: bool, pipe: object) -> None:
+    """Fit in this process and send scores and seconds."""
     X_train, X_test, y_train, y_test = split(name, quick)
     model = METHODS[method]()
     if method == "kernelwright":
@@ -53,6 +56,7 @@ def work(method: str, name: str, quick: bool, pipe: object) -> None:
 
 
 def rows(quick: bool) -> list[dict[str, object]]:
+    """Fit every method on every data set."""
     context = multiprocessing.get_context("spawn")
     table = []
     for name in SETS:
@@ -67,7 +71,7 @@ def rows(quick: bool) -> list[dict[str, object]]:
                     values = receive.recv()
                 else:
                     note = f"not finished in {MOST_SECONDS} s"
-            except EOFError:  # it has said why on standard error
+            except EOFError:  # the reason is on standard error
                 note = "failed"
             process.kill()
             process.join()
@@ -78,9 +82,8 @@ def rows(quick: bool) -> list[dict[str, object]]:
 
 
 def means() -> list[dict[str, object]]:
-    """Averages over the data sets, of the methods that finished all of them, from the table on disk."""
-    with (Path(__file__).parent / "results" / "fits.csv").open() as file:
-        table = list(csv.DictReader(file))
+    """Average the table on disk over data sets, for the methods that finished all of them."""
+    table = tables.read(Path(__file__).parent / "results" / "fits.csv")
     summary = []
     for method in METHODS:
         own = [row for row in table if row["method"] == method]

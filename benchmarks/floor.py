@@ -1,4 +1,4 @@
-"""One objective value and gradient at n = 2000, d = 16, 5 classes, float64, against the least that any method needs."""
+"""One objective value and gradient (n = 2000, d = 16, 5 classes, float64) against the least that any method needs."""
 
 import statistics
 import time
@@ -18,12 +18,14 @@ from kernelwright.objectives import Hyperparameters, Objective
 
 
 def problem(n: int, d: int, m: int, precision: torch.dtype = torch.float64) -> TrainingSet:
+    """Draw random rows and labels."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)), rng.integers(0, m, n)
     return TrainingSet.of(torch.from_numpy(X).to(precision), one_hot(y, m).to(precision))
 
 
 def gram_and_cholesky(data: TrainingSet) -> None:
+    """Compute a Gram matrix and its Cholesky factor: the floor."""
     K = squared_euclidean(data.points / 4.0).mul_(-0.5).exp_()
     K.diagonal().add_(0.01 * len(K))
     factorise = lapack.dpotrf if K.dtype == torch.float64 else lapack.spotrf
@@ -31,7 +33,7 @@ def gram_and_cholesky(data: TrainingSet) -> None:
 
 
 def by_autograd(data: TrainingSet) -> None:
-    """The bound objective as one would write it first: differentiate through everything."""
+    """Differentiate the bound objective through everything, as one would first write it."""
     n = len(data)
     log_scale = torch.full((data.points.shape[1],), np.log(4.0), dtype=torch.float64, requires_grad=True)
     log_ridge = torch.tensor(np.log(0.01), dtype=torch.float64, requires_grad=True)
@@ -48,7 +50,7 @@ def by_autograd(data: TrainingSet) -> None:
 def value_and_gradient(
     data: TrainingSet, name: str, kernel: Gaussian | Laplace, loss: str, precision: str = "double"
 ) -> Callable[[], object]:
-    """One evaluation of an objective, with memory that is used again, as the training loop has it."""
+    """Return one evaluation of an objective, with a reused workspace as in the training loop."""
     workspace = Workspace()
     kernel.prepare(data.points)
     objective = Objective(name, complexity_weight="4e/n", loss=loss, precision=precision)
@@ -57,7 +59,7 @@ def value_and_gradient(
 
 
 def side_by_side(tasks: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median seconds of each task, all in turn, so that a busy moment hits them alike."""
+    """Time the tasks in turn, so that a busy moment hits them alike; return the median seconds of each."""
     times: dict[str, list[float]] = {name: [] for name in tasks}
     for task in tasks.values():
         task()
@@ -70,6 +72,7 @@ def side_by_side(tasks: dict[str, Callable[[], object]], repeats: int) -> dict[s
 
 
 def rows(quick: bool, n: int = 2000) -> list[dict[str, object]]:
+    """Time objectives against the floor."""
     d, m = 16, 5
     data = problem(n, d, m)
 
@@ -87,7 +90,7 @@ def rows(quick: bool, n: int = 2000) -> list[dict[str, object]]:
         "held-out half, Gaussian": ours("held-out", Gaussian(4.0, ard=True), "log"),
         "rademacher by autograd": lambda: by_autograd(data),
     }
-    with threadpool_limits(1):  # two libraries' threads on few cores disturb each other: see linalg.threads_for
+    with threadpool_limits(1):  # threads of two libraries compete for few cores: see linalg.threads_for
         seconds = side_by_side(tasks, 5 if quick else 11)
     floor = seconds["floor: Gram + Cholesky"]
     return [

@@ -6,7 +6,7 @@ import math
 import gpytorch
 import numpy as np
 import torch
-import torch._dynamo  # an optimiser would load it late; a first fit cut short in that would leave it half loaded
+import torch._dynamo  # loaded lazily otherwise, and half loaded if the first fit is cut short
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.likelihoods import DirichletClassificationLikelihood, SoftmaxLikelihood
@@ -63,7 +63,7 @@ class _ExactModel(gpytorch.models.ExactGP):
 
 
 class DirichletProcess(_Process):
-    """Labels as noisy values of the logarithms of a Dirichlet distribution's numbers; exact regression on them."""
+    """Exact regression on labels that are transformed into logarithms of Dirichlet parameters, with their noise."""
 
     def learn(self, X: Tensor, labels: Tensor) -> None:
         likelihood = DirichletClassificationLikelihood(labels, learn_additional_noise=True)
@@ -71,7 +71,7 @@ class DirichletProcess(_Process):
         objective = ExactMarginalLogLikelihood(likelihood, model)
         optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
         model.train()
-        # Above 800 rows GPyTorch goes over from factors to conjugate gradients: twice as fast here too (yeast).
+        # Above 800 rows GPyTorch switches from factors to conjugate gradients: twice as fast here, too (yeast).
         for _ in range(50):
             optimiser.zero_grad()
             loss = -objective(model(X), likelihood.transformed_targets).sum()
@@ -87,7 +87,7 @@ class DirichletProcess(_Process):
 
 
 class _DeepModel(gpytorch.models.ApproximateGP):
-    """One process a class on the features that a network makes."""
+    """A process for each class on the features of a network."""
 
     def __init__(self, network: nn.Module, inducing: Tensor, classes: int) -> None:
         shape = torch.Size([classes])
@@ -110,7 +110,7 @@ class _DeepModel(gpytorch.models.ApproximateGP):
 class DeepKernelProcess(_Process):
     """A variational process with 128 inducing points on eight features of a network with two hidden layers.
 
-    Mini-batches of 256, Adam at 0.01; at least ten epochs and 400 steps. A tenth of the rows says which epoch is best.
+    Mini-batches of 256, Adam at 0.01; at least ten epochs and 400 steps. A tenth of the rows decides on the epoch.
     """
 
     def learn(self, X: Tensor, labels: Tensor) -> None:
@@ -119,7 +119,7 @@ class DeepKernelProcess(_Process):
         X, X_check, labels, labels_check = map(torch.from_numpy, parts)
         network = nn.Sequential(
             *(nn.Linear(X.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU()),
-            *(nn.Linear(64, 8), nn.BatchNorm1d(8)),  # features of the kernel's own scale
+            *(nn.Linear(64, 8), nn.BatchNorm1d(8)),  # features on the scale of the kernel
         )
         self.likelihood = SoftmaxLikelihood(num_classes=classes, mixing_weights=False)
         self.model = _DeepModel(network, X[torch.randperm(len(X))[:128]], classes)
@@ -129,7 +129,7 @@ class DeepKernelProcess(_Process):
         best, best_loss = None, math.inf
         for _ in range(max(10, math.ceil(400 / batches))):
             self.model.train()
-            # Almost equal parts: a batch of one row has no batch norm.
+            # Almost equal parts: batch norm fails on a single row.
             for rows in torch.randperm(len(X)).tensor_split(batches):
                 optimiser.zero_grad()
                 loss = -objective(self.model(X[rows]), labels[rows])

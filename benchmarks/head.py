@@ -1,7 +1,7 @@
-"""The embedding head against autograd through its factorisation and against a linear + softmax head.
+"""The embedding head against autograd through its factorisation, and against a linear + softmax head.
 
-One forward and backward pass at 1000 rows, 512 features and 10 classes, and the least that any exact solve needs: the
-features' Gram matrix and its factor; then a whole training step of a convolutional network with 128 features.
+One forward and backward pass at 1000 rows, 512 features and 10 classes, and the least that any exact solve needs (the
+features' Gram matrix and its factor); then a whole training step of a convolutional network with 128 features.
 """
 
 import copy
@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from floor import side_by_side
 from scipy.linalg import blas, lapack
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
+from benchmarks.floor import side_by_side
 from kernelwright.embedding import TrainingSet
 from kernelwright.epochs import seeded
 from kernelwright.experiments.hsu_network import SoftmaxHead, cnn
@@ -34,6 +34,8 @@ class ByAutograd(LinearHead):
 
 
 def of_head(head: Head, Z: Tensor, data: TrainingSet) -> Callable[[], object]:
+    """Return one forward and backward pass of a head."""
+
     def task() -> None:
         Z.grad = None
         head.zero_grad()
@@ -43,6 +45,7 @@ def of_head(head: Head, Z: Tensor, data: TrainingSet) -> Callable[[], object]:
 
 
 def least(Z: Tensor) -> Callable[[], object]:
+    """Return the least that an exact solve needs: the Gram matrix and its factor."""
     syrk, potrf = (blas.ssyrk, lapack.spotrf) if Z.dtype == torch.float32 else (blas.dsyrk, lapack.dpotrf)
     features = Z.detach().numpy().T
 
@@ -55,6 +58,7 @@ def least(Z: Tensor) -> Callable[[], object]:
 
 
 def of_step(module: nn.Module, head: Head, images: Tensor, data: TrainingSet) -> Callable[[], object]:
+    """Return one training step of a network."""
     module = copy.deepcopy(module)
     optimiser = torch.optim.Adam([*module.parameters(), *head.parameters()], 1e-3)
 
@@ -67,6 +71,7 @@ def of_step(module: nn.Module, head: Head, images: Tensor, data: TrainingSet) ->
 
 
 def rows(quick: bool) -> list[dict[str, object]]:
+    """Time heads and training steps against linear + softmax."""
     tasks = {}
     with seeded(0):
         targets = torch.eye(10, dtype=torch.float64)[torch.randint(10, (1000,))]
@@ -85,7 +90,7 @@ def rows(quick: bool) -> list[dict[str, object]]:
         data = TrainingSet.of(images, targets)
         tasks["CNN step: linear + softmax"] = of_step(module, SoftmaxHead(128, 10), images, data)
         tasks["CNN step: embedding"] = of_step(module, LinearHead(0.01), images, data)
-        with threadpool_limits(1):  # two libraries' threads on few cores disturb each other: see linalg.threads_for
+        with threadpool_limits(1):  # threads of two libraries compete for few cores: see linalg.threads_for
             seconds = side_by_side(tasks, 5 if quick else 21)
     return [
         {

@@ -1,5 +1,4 @@
-"""Learned kernel functions: known kernels on new points, evaluation, the six sets of table 2 of [Liu2021], many
-rows."""
+"""Learned kernel functions: recovery of known kernels, speed, table 2 of [Liu2021], and many rows."""
 
 import time
 import warnings
@@ -13,10 +12,12 @@ from kernelwright.experiments.runner import read_published
 
 
 def log_kernel(X, Z):
+    """Return -log(1 + distance), an indefinite similarity."""
     return -np.log1p(torch.cdist(torch.as_tensor(X), torch.as_tensor(Z)).numpy())
 
 
 def standardised(name):
+    """Load a data set and standardise its columns."""
     X, y = kw.datasets.load(name)
     X = np.asarray(X, dtype=np.float64)
     deviation = X.std(0)
@@ -24,7 +25,7 @@ def standardised(name):
 
 
 def known(quick=False):
-    """Relative error on pairs of new points: the kernel was learned from the matrix of 1000 others."""
+    """Learn a kernel from its matrix on 1000 points, and measure the relative error on new points."""
     rows = []
     for name in ("segment", "digits", "banknote"):
         X, _ = standardised(name)
@@ -53,7 +54,7 @@ def known(quick=False):
 
 
 def evaluation(quick=False):
-    """10,000 x 1000 values of a learned kernel against as many of a plain Gaussian, in turn, the best of several."""
+    """Time 10,000 x 1000 values of a learned kernel against a plain Gaussian, in turn, the best of several."""
     rows = []
     torch.set_num_threads(1)
     for n_features in (4, 16, 54):
@@ -81,7 +82,7 @@ def evaluation(quick=False):
 
 
 def table2(quick=False):
-    """Table 2 of [Liu2021] as ``kernelwright reproduce liu-table2`` has it, with fewer trials: means over the sets."""
+    """Repeat table 2 of [Liu2021] as ``kernelwright reproduce liu-table2`` does, with fewer trials; add means."""
     published = {(p.row, p.column): p.mean for p in read_published(liu_table2.EXPERIMENT.published)}
     rows = []
     for method in liu_table2.METHODS:
@@ -100,8 +101,8 @@ def table2(quick=False):
 
 
 def many_rows(quick=False):
-    """Both stages on the large sets of table 3 of [Liu2021]; the best published accuracy of hyper-KRR, and its time."""
-    from large import covtype_binary, ijcnn1
+    """Fit both stages on the large data sets of table 3 of [Liu2021], next to the best published hyper-KRR."""
+    from benchmarks.large import covtype_binary, ijcnn1
 
     rows = []
     for name, load, n, published in (

@@ -1,11 +1,10 @@
-"""Many rows on one machine: explicit features in linear time, and the default as it comes."""
+"""Many rows on one machine: explicit features in linear time, and the default settings."""
 
 import multiprocessing
 import resource
 import time
 
 import numpy as np
-from default import cpu_seconds
 from sklearn.kernel_approximation import Nystroem as PlainNystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -14,12 +13,14 @@ from sklearn.preprocessing import StandardScaler
 from kernelwright import EmbeddingClassifier, datasets
 from kernelwright.features import Nystroem
 from kernelwright.kernels import Laplace
+from tools.processes import cpu_seconds
 
 P = 500
 TEST_ROWS = 50_000
 
 
 def covtype(n: int) -> tuple[np.ndarray, ...]:
+    """Load covtype with n training rows."""
     X, y = datasets.load("covtype")
     order = np.random.default_rng(0).permutation(len(y))
     test, train = order[:TEST_ROWS], order[TEST_ROWS:][:n]
@@ -27,7 +28,7 @@ def covtype(n: int) -> tuple[np.ndarray, ...]:
 
 
 def covtype_binary(n: int) -> tuple[np.ndarray, ...]:
-    """Class 2 against the rest, 232,405 rows each to train and to test."""
+    """Load covtype, class 2 against the rest, with n training and n test rows."""
     X, y = datasets.load("covtype")
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[:n], order[n : 2 * n]
@@ -35,14 +36,17 @@ def covtype_binary(n: int) -> tuple[np.ndarray, ...]:
 
 
 def ijcnn1(n: int) -> tuple[np.ndarray, ...]:
+    """Load ijcnn1 with the split of its authors."""
     return *datasets.load("ijcnn1_train"), *datasets.load("ijcnn1_test")
 
 
 def explicit() -> EmbeddingClassifier:
+    """Make a classifier with explicit landmark features."""
     return EmbeddingClassifier(features=Nystroem(Laplace("median", ard=True), P), scale="standard", random_state=0)
 
 
 def plain() -> object:
+    """Make the rival from parts of scikit-learn."""
     features = PlainNystroem(n_components=P, random_state=0, gamma=1 / 54)
     return make_pipeline(StandardScaler(), features, LogisticRegression(max_iter=200))
 
@@ -51,7 +55,7 @@ JOBS = {
     f"covtype, 7 classes: {P} landmark features": [
         *((covtype, n, explicit) for n in (100_000, 250_000, 500_000)),
     ],
-    # With more rows the logistic regression takes longer than all the rest together.
+    # With more rows, logistic regression takes longer than everything else together.
     f"covtype, 7 classes: scikit-learn Nystroem({P}) + LogisticRegression": [(covtype, 100_000, plain)],
     "ijcnn1: EmbeddingClassifier()": [(ijcnn1, 49_990, lambda: EmbeddingClassifier(random_state=0))],
     "covtype, class 2: EmbeddingClassifier()": [
@@ -64,6 +68,7 @@ JOBS = {
 
 
 def work(name: str, number: int, pipe: object) -> None:
+    """Fit in this process and send accuracy, seconds and memory."""
     load, n, make = JOBS[name][number]
     X_train, y_train, X_test, y_test = load(n)
     EmbeddingClassifier(max_iter=1).fit(X_train[:1200], y_train[:1200])  # load and compile before anything is timed
@@ -78,6 +83,7 @@ def work(name: str, number: int, pipe: object) -> None:
 
 
 def rows(quick: bool) -> list[dict[str, object]]:
+    """Run every job in a separate process."""
     context = multiprocessing.get_context("spawn")
     table = []
     for name in list(JOBS)[2:3] if quick else JOBS:

@@ -1,6 +1,6 @@
-"""What fits are made of, each next to the least that it needs: ratios that are kept in ``history.csv``.
+"""Parts of a fit, each as a ratio to the least that it needs; the ratios are kept in ``history.csv``.
 
-Objectives and whole fits against a bare Gram matrix and its Cholesky factor, their memory against the Gram matrix, the
+Objectives and whole fits against a Gram matrix and its Cholesky factor, their memory against the Gram matrix, the
 embedding head against linear + softmax, a learned kernel against a plain one, predictions against the matrix products
 that they contain.
 """
@@ -10,18 +10,19 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import floor
-import head
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-import hyper
+from benchmarks import floor, head, hyper
 from kernelwright import EmbeddingClassifier
 from kernelwright.kernels import Gaussian, Laplace
+from tools.processes import peak_of
+
+ROOT = Path(__file__).parents[1]
 
 USUAL = {"n": 2000, "d": 16, "m": 5, "kernel": "Gaussian", "objective": "rademacher", "dtype": "float64"}
 SINGLE = {"dtype": "float32 factor"}
-# What differs from the usual.
+# What differs from the usual case.
 VARIATIONS = (
     *({"n": n} for n in (500, 4000)),
     *({"d": d} for d in (4, 64)),
@@ -32,20 +33,21 @@ VARIATIONS = (
     *(SINGLE | {"n": n} for n in (3000, 4000)),
     SINGLE | {"objective": "leave-one-out"},
 )
-QUICK_ROWS = 1000  # more are left out
+QUICK_ROWS = 1000  # larger cases are skipped
 LOSSES = {"rademacher": "log", "held-out": "log", "leave-one-out": "brier", "folds": "brier"}
 PRECISIONS = {"float64": "double", "float32 factor": "single"}
 NEW_ROWS, SUPPORT, CLASSES, FEATURES, MANY_FEATURES = 100_000, 2000, 5, 16, 128
 
 
 def settings(quick: bool) -> list[dict[str, object]]:
+    """List the cases: the usual one, and its variations."""
     usual = USUAL | {"n": QUICK_ROWS} if quick else USUAL
     every = [usual, *(usual | changed for changed in VARIATIONS)]
     return [case for case in every if not quick or int(str(case["n"])) <= QUICK_ROWS]
 
 
 def objectives(quick: bool) -> dict[str, float]:
-    """Times the Gram + Cholesky floor of the same size, in float64."""
+    """Time objectives against the Gram + Cholesky floor of the same size, in float64."""
     ratios = {}
     for case in settings(quick):
         data = floor.problem(case["n"], case["d"], case["m"])
@@ -62,7 +64,7 @@ def objectives(quick: bool) -> dict[str, float]:
 
 
 def fits(quick: bool) -> dict[str, float]:
-    """A whole fit as it comes, times the Gram + Cholesky floor of all its rows."""
+    """Time a whole default fit against the Gram + Cholesky floor of all its rows."""
     n = QUICK_ROWS if quick else 2000
     data = floor.problem(n, FEATURES, CLASSES)
     y = data.targets.argmax(1).numpy()
@@ -76,42 +78,38 @@ def fits(quick: bool) -> dict[str, float]:
 
 
 def memory(quick: bool) -> dict[str, float]:
-    """Peak memory of one value and gradient beyond what was there before, in Gram matrices of float64."""
+    """Measure the extra memory of one value and gradient, in units of the float64 Gram matrix."""
     ratios = {}
     for objective in ("rademacher", "leave-one-out"):
         for dtype, precision in PRECISIONS.items():
-            command = [sys.executable, __file__, objective, precision, str(1500 if quick else 4000)]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            command = [sys.executable, "-m", "benchmarks.micro", objective, precision, str(1500 if quick else 4000)]
+            done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
             ratios[f"memory of an objective: {objective}, {dtype}"] = float(done.stdout)
     return ratios
 
 
 def gram_matrices_needed(objective: str, precision: str, n: int) -> float:
-    """To be asked in a process of its own."""
-    from worker import status_bytes
-
+    """Measure one objective; needs a fresh process, as earlier work would have raised the peak."""
     data = floor.problem(n, FEATURES, CLASSES)
     small = floor.problem(200, FEATURES, CLASSES)
     floor.value_and_gradient(small, objective, Gaussian(4.0, ard=True), LOSSES[objective], precision)()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
-    before = status_bytes("VmRSS")
-    floor.value_and_gradient(data, objective, Gaussian(4.0, ard=True), LOSSES[objective], precision)()
-    return (status_bytes("VmHWM") - before) / (8.0 * n * n)
+    work = partial(floor.value_and_gradient, data, objective, Gaussian(4.0, ard=True), LOSSES[objective], precision)
+    return peak_of(lambda: work()()) / (8.0 * n * n)
 
 
 def heads(quick: bool) -> dict[str, float]:
-    """Times a linear + softmax head, or a training step with it."""
+    """Time the embedding head, and a training step with it, against linear + softmax."""
     kept = ("head: embedding", "factor alone", "CNN step: embedding")
     return {row["task"]: row["times linear + softmax"] for row in head.rows(quick) if row["task"].endswith(kept)}
 
 
 def learned_kernels(quick: bool) -> dict[str, float]:
-    """Times a plain Gaussian kernel."""
+    """Time a learned kernel against a plain Gaussian."""
     return {f"hyper-kernel: {row['features']} features": row["ratio"] for row in hyper.evaluation(quick)}
 
 
 def predictions(quick: bool) -> dict[str, float]:
-    """Probabilities of 100,000 rows by 2000 training rows, times the two matrix products: rows by rows, by labels."""
+    """Time probabilities of 100,000 rows, with 2000 training rows, against the two matrix products they contain."""
     return {
         f"predict_proba: {name}, {n_features} features": ratio
         for n_features in (FEATURES, MANY_FEATURES)
@@ -126,7 +124,7 @@ def _predictions(n: int, n_features: int) -> dict[str, float]:
     V = random.normal(size=(SUPPORT, CLASSES))
 
     def products() -> None:
-        for start in range(0, len(new), 2000):  # in parts that stay in the cache's neighbourhood, as ours are
+        for start in range(0, len(new), 2000):  # in blocks that fit the cache, as in predict_proba
             (new[start : start + 2000] @ X.T) @ V
 
     kernel = Gaussian(n_features**0.5)
@@ -144,7 +142,8 @@ def _predictions(n: int, n_features: int) -> dict[str, float]:
 
 
 def rows(quick: bool) -> list[dict[str, object]]:
-    with threadpool_limits(1):  # two libraries' threads on few cores disturb each other: see linalg.threads_for
+    """Measure all ratios."""
+    with threadpool_limits(1):  # threads of two libraries compete for few cores: see linalg.threads_for
         parts = [part(quick) for part in (objectives, fits, memory, heads, learned_kernels, predictions)]
     return [{"name": name, "ratio": float(ratio)} for part in parts for name, ratio in part.items()]
 

@@ -1,7 +1,7 @@
 """The methods of the suite, each as its authors recommend and with nothing tuned by hand.
 
 A method is made by a function without arguments and has ``fit``, ``predict_proba`` and ``classes_``. Packages are
-imported when a method is made, so that this file can be read (by the page of results, say) without them.
+imported when a method is made, so that this file can be imported without them (by docs/tables.py, for example).
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ FOLDS = 3  # of EasyMKL's search
 
 @dataclass(frozen=True)
 class Method:
-    """How to make it, the package whose version counts, what it is given, and whether it is fast enough for --quick."""
+    """How to make a method, its package, what it is given, and whether it is fast enough for --quick."""
 
     make: Callable[[], Any]
     package: str
@@ -35,6 +35,7 @@ class Method:
 
 
 def kernelwright() -> Any:
+    """Make the default of this library."""
     from kernelwright import EmbeddingClassifier
 
     load_compiled_loops()
@@ -43,7 +44,7 @@ def kernelwright() -> Any:
 
 @cache
 def load_compiled_loops() -> None:
-    """Compiling, or reading what was compiled before, is not part of a fit; a small table would not need the loops."""
+    """Load or compile the loops, which is not part of a fit; a small table would not use them."""
     from kernelwright import EmbeddingClassifier
 
     random = np.random.default_rng(0)
@@ -51,37 +52,42 @@ def load_compiled_loops() -> None:
 
 
 def grid_svc() -> Any:
+    """Make a support vector machine with a grid search."""
     from kernelwright.baselines import GridSearchSVC
 
     return GridSearchSVC()
 
 
 def nystroem() -> Any:
+    """Make logistic regression on landmark features."""
     return make_pipeline(
         StandardScaler(), Nystroem(n_components=500, random_state=0), LogisticRegression(max_iter=1000)
     )
 
 
 def catboost() -> Any:
+    """Make CatBoost."""
     from catboost import CatBoostClassifier
 
     return CatBoostClassifier(verbose=0, random_state=0, allow_writing_files=False, thread_count=1)
 
 
 def lightgbm() -> Any:
+    """Make LightGBM."""
     from lightgbm import LGBMClassifier
 
     return LGBMClassifier(verbose=-1, random_state=0, n_jobs=1)
 
 
 def xrfm() -> Any:
+    """Make xRFM."""
     from xrfm import xRFM
 
     return ValidatedXRFM(xRFM)
 
 
 class ValidatedXRFM:
-    """xRFM wants a validation part: a fifth of the training rows, as its authors do."""
+    """xRFM with a fifth of the training rows for validation, as its authors do."""
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
@@ -104,13 +110,14 @@ class ValidatedXRFM:
 
 
 def thundersvm() -> Any:
+    """Make ThunderSVM with a grid search."""
     from thundersvm import SVC
 
     return ThunderSVM(SVC)
 
 
 class ThunderSVM:
-    """The grid of GridSearchSVC, the winner with ThunderSVM's own probabilities."""
+    """The grid of GridSearchSVC, with ThunderSVM's own probabilities."""
 
     def __init__(self, svc: Any) -> None:
         self.svc = svc
@@ -131,7 +138,8 @@ class ThunderSVM:
 
 
 def easy_mkl() -> Any:
-    import MKLpy.algorithms  # noqa: F401  (whether it can be loaded is to be known now)
+    """Make EasyMKL with a grid search."""
+    import MKLpy.algorithms  # noqa: F401  (fails now if it is not installed)
 
     return SearchedEasyMKL()
 
@@ -144,6 +152,7 @@ class EasyMKLClassifier(ClassifierMixin, BaseEstimator):
         self.C = C
 
     def kernels(self, X: np.ndarray, Z: np.ndarray) -> list[Any]:
+        """Compute ten Gaussian kernels."""
         import torch
         from sklearn.metrics.pairwise import euclidean_distances
 
@@ -172,7 +181,7 @@ class EasyMKLClassifier(ClassifierMixin, BaseEstimator):
 
 
 class SearchedEasyMKL:
-    """Its lambda and the machine's C from a grid in three folds, then Platt's sigmoid, as GridSearchSVC does it."""
+    """Lambda and C from a grid in three folds, then Platt's sigmoid, as in GridSearchSVC."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "SearchedEasyMKL":
         self.classes_, counts = np.unique(y, return_counts=True)
@@ -187,13 +196,15 @@ class SearchedEasyMKL:
 
 
 def dirichlet() -> Any:
-    from gaussian_processes import DirichletProcess
+    """Make GPyTorch's exact process on Dirichlet targets."""
+    from benchmarks.gaussian_processes import DirichletProcess
 
     return DirichletProcess()
 
 
 def deep_kernel() -> Any:
-    from gaussian_processes import DeepKernelProcess
+    """Make GPyTorch's variational process on a network."""
+    from benchmarks.gaussian_processes import DeepKernelProcess
 
     return DeepKernelProcess()
 

@@ -1,19 +1,19 @@
 """Probabilities and prediction sets on twelve data sets, next to a calibrated grid-searched SVC and a random forest.
 
-Five stratified folds (of at most 3000 rows), out-of-fold probabilities pooled: a calibration error of a few hundred
-rows is mostly noise.
+Out-of-fold probabilities of five stratified folds (of at most 3000 rows) are pooled, as the calibration error of a few
+hundred rows is mostly noise.
 """
 
 import warnings
 
 import numpy as np
-from default import cpu_seconds
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from kernelwright import EmbeddingClassifier, PredictionSets, datasets
 from kernelwright.baselines import GridSearchSVC
 from kernelwright.calibration import expected_calibration_error
+from tools.processes import cpu_seconds
 
 SETS = (
     *("banknote", "ecoli", "robot", "segment", "wine", "yeast"),
@@ -32,12 +32,13 @@ METHODS = {
 
 
 def without_tiny_classes(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Classes of fewer than 5 rows are left out: there is nothing to put into folds."""
+    """Leave out classes of fewer than 5 rows, which five folds cannot share."""
     kept = np.isin(y, np.flatnonzero(np.bincount(y) >= 5))
     return X[kept], np.unique(y[kept], return_inverse=True)[1]
 
 
 def table(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Load a data set, at most 3000 rows of it."""
     X, y = without_tiny_classes(*datasets.load(name))
     if len(y) > MOST_ROWS:
         X, _, y, _ = train_test_split(X, y, train_size=MOST_ROWS, stratify=y, random_state=0)
@@ -45,6 +46,7 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def out_of_fold(make: object, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return out-of-fold probabilities and the mean CPU seconds of a fit."""
     p, used = np.zeros((len(y), y.max() + 1)), 0.0
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
         started = cpu_seconds()
@@ -57,6 +59,7 @@ def out_of_fold(make: object, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray,
 
 
 def rows(quick: bool) -> list[dict[str, object]]:
+    """Score the probabilities of each method on each data set, and on average."""
     EmbeddingClassifier(max_iter=1).fit(*datasets.load("digits"))  # load and compile before anything is timed
     found = []
     for name in SETS[:2] if quick else SETS:
@@ -87,7 +90,7 @@ def _means(found: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def set_rows(quick: bool) -> list[dict[str, object]]:
-    """Coverage and size of sets at rows never seen: ten random halves of each data set."""
+    """Measure coverage and size of prediction sets on new rows: ten random halves of each data set."""
     found = []
     for name in SET_SETS[:1] if quick else SET_SETS:
         X, y = table(name)

@@ -1,9 +1,8 @@
-"""Methods ranked over data sets, and how far apart mean ranks must be to mean something [Demsar2006].
+"""Mean ranks of methods over data sets, and how far apart they must be to differ [Demsar2006].
 
-Reads only rows of ``results/suite.csv``; neither torch nor the peers are needed here.
+Works on rows of ``results/suite.csv``; needs neither torch nor the peers.
 """
 
-import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +11,10 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
+from tools.tables import Cells, Row
+
 RESULTS = Path(__file__).parent / "results"
-# Measure and whether more of it is better.
+# Each measure, and whether more of it is better.
 MEASURES = {
     "accuracy %": True,
     "log loss": False,
@@ -23,20 +24,10 @@ MEASURES = {
     "GiB more": False,
 }
 
-Row = dict[str, str]
-
-
-def read(path: Path) -> list[Row]:
-    """Rows of a result file, none if there is none; a last line that was cut off by a crash is left out."""
-    if not path.exists():
-        return []
-    whole, _, _ = path.read_text().rpartition("\n")
-    return list(csv.DictReader(whole.splitlines()))
-
 
 @dataclass(frozen=True)
 class Scores:
-    """One number for each data set and method, the mean over folds; NaN where any fold did not finish."""
+    """A number for each data set and method: the mean over folds, NaN if any fold did not finish."""
 
     data: list[str]
     methods: list[str]
@@ -45,7 +36,7 @@ class Scores:
 
     @property
     def ranks(self) -> np.ndarray:
-        """1 is best, equals share the mean of their places, and all that did not finish share the last places."""
+        """Rank methods on each data set: 1 is best, ties share a rank, unfinished methods share the last."""
         last = np.inf
         cost = np.where(np.isnan(self.values), last, -self.values if self.more_is_better else self.values)
         return rankdata(cost, axis=1)
@@ -56,7 +47,7 @@ class Scores:
 
     @property
     def friedman(self) -> float:
-        """Probability of ranks as unequal as these, were all methods alike; NaN with too little to test."""
+        """Return the p-value of Friedman's test that all methods are alike; NaN with too little to test."""
         if len(self.data) < 2 or len(self.methods) < 3:
             return math.nan
         return float(friedmanchisquare(*self.ranks.T).pvalue)
@@ -66,11 +57,11 @@ class Scores:
         return critical_difference(len(self.methods), len(self.data))
 
 
-def scores(rows: list[Row], measure: str) -> Scores:
-    """The data sets of which all methods were given the same folds, and the methods that finished any of them.
+def scores(rows: list[Cells], measure: str) -> Scores:
+    """Score the methods that finished any fold, on the data sets where all of them were given the same folds.
 
-    A method that finished nothing (because it cannot be loaded, say) is left out: being last everywhere would only
-    make room for the others.
+    A method that finished nothing (for example, because it cannot be loaded) is left out: ranked last everywhere, it
+    would only make the others look better.
     """
     found = list(dict.fromkeys(row["method"] for row in rows if not row["note"]))
     folds: dict[str, dict[str, set[str]]] = {}
@@ -81,13 +72,14 @@ def scores(rows: list[Row], measure: str) -> Scores:
     return Scores(data, found, values, MEASURES[measure])
 
 
-def by_size(rows: list[Row]) -> list[str]:
-    """Names of the data sets, those with the fewest training rows first."""
+def by_size(rows: list[Cells]) -> list[str]:
+    """List the data sets, those with the fewest training rows first."""
     sizes = {row["data"]: int(row["training rows"]) for row in rows if row["training rows"]}
     return sorted(sizes, key=lambda name: sizes[name])
 
 
-def mean(rows: list[Row], data: str, method: str, measure: str) -> float:
+def mean(rows: list[Cells], data: str, method: str, measure: str) -> float:
+    """Average a measure over folds; NaN if any fold did not finish."""
     own = [row for row in rows if row["data"] == data and row["method"] == method]
     if not own or any(row["note"] for row in own):
         return math.nan
@@ -95,13 +87,13 @@ def mean(rows: list[Row], data: str, method: str, measure: str) -> float:
 
 
 def critical_difference(k: int, n: int, alpha: float = 0.05) -> float:
-    """Mean ranks of k methods over n data sets that differ by more are different (Nemenyi's test)."""
+    """Return the difference of mean ranks, of k methods over n data sets, that Nemenyi's test calls significant."""
     q = studentized_range.ppf(1.0 - alpha, k, np.inf) / math.sqrt(2.0)
     return float(q * math.sqrt(k * (k + 1) / (6.0 * n)))
 
 
 def cliques(mean_ranks: np.ndarray, difference: float) -> list[tuple[float, float]]:
-    """Longest runs of mean ranks that are not told apart, as (lowest, highest); runs of one are left out."""
+    """Find the longest groups of mean ranks without a significant difference, as (lowest, highest); none of one."""
     ordered = np.sort(mean_ranks)
     runs = [(low, ordered[ordered <= low + difference].max()) for low in ordered]
     kept = [run for i, run in enumerate(runs) if run[1] > run[0] and (i == 0 or run[1] > runs[i - 1][1])]
@@ -109,14 +101,14 @@ def cliques(mean_ranks: np.ndarray, difference: float) -> list[tuple[float, floa
 
 
 def exponent(sizes: Sequence[float] | np.ndarray, seconds: Sequence[float] | np.ndarray) -> float:
-    """The p of seconds ~ size**p, by least squares on logarithms; NaN for fewer than three sizes."""
+    """Fit the p of seconds ~ size**p by least squares on logarithms; NaN for fewer than three sizes."""
     if len(sizes) < 3:
         return math.nan
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def mean_rank_rows(rows: list[Row]) -> list[dict[str, object]]:
-    """One row a method, its mean rank by each measure; best log loss first."""
+def mean_rank_rows(rows: list[Cells]) -> list[Row]:
+    """Tabulate the mean ranks of each method by each measure, best log loss first."""
     of = {measure: scores(rows, measure) for measure in MEASURES}
     methods = of["log loss"].methods
     if not of["log loss"].data:

@@ -1,66 +1,59 @@
-"""All benchmarks, or those that are named: ``python benchmarks/run.py [--quick] [NAME ...]``.
+"""Run all benchmarks, or those that are named: ``python -m benchmarks.run [--quick] [NAME ...]``.
 
-``suite`` and ``scaling`` compare with other methods in the peers' environment and go on where they were stopped;
-``figures`` draws what they found. ``micro`` times the parts; with ``--record`` its ratios join ``history.csv``. The
-others (floor, head, default, fits, large, hyper, probabilities, cluster) print tables and write them into
+``suite`` and ``scaling`` compare with other methods in the peers' environment; a run that was stopped resumes.
+``figures`` draws their results. ``micro`` times the parts of a fit; ``--record`` adds its ratios to ``history.csv``.
+The others (floor, head, default, fits, large, hyper, probabilities, cluster) print tables and write them into
 ``benchmarks/results``.
 
-Times are ratios measured side by side in one run wherever one thing is said to be faster than another.
+Wherever one thing is said to be faster than another, both were timed side by side in one run.
 """
 
 import argparse
-import csv
 import os
 import platform
+from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+from tools import tables
+from tools.tables import Row, console
 
-NAMES = ["suite", "scaling", "figures", "micro"]
-NAMES += ["floor", "head", "default", "fits", "large", "hyper", "probabilities", "cluster"]
 RESULTS = Path(__file__).parent / "results"
-console = Console(width=130)
 
 
-def show(name: str, title: str, rows: list[dict[str, object]]) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    partial = RESULTS / f".{name}.csv"
-    with partial.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
-    os.replace(partial, RESULTS / f"{name}.csv")
-    print_table(title, rows)
-
-
-def print_table(title: str, rows: list[dict[str, object]]) -> None:
-    table = Table(title=title, title_justify="left")
-    for column in rows[0]:
-        table.add_column(column, justify="left" if isinstance(rows[0][column], str) else "right")
-    for row in rows:
-        table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()))
-    console.print(table)
+def keep(name: str, title: str, rows: list[Row]) -> None:
+    """Write a table into the results folder and print it."""
+    tables.write(RESULTS / f"{name}.csv", rows, line_end="\r\n")  # as these files have always been
+    tables.show(title, rows, number=".4g")
 
 
 def machine() -> str:
+    """Describe the machine in a line."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
     return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
-def with_peers(name: str, arguments: argparse.Namespace) -> None:
-    """The suite or its scaling, as far as not done yet."""
-    import ranks
-    import scaling
-    import suite
+def run_suite(arguments: argparse.Namespace) -> None:
+    """Measure what the suite lacks, and print mean ranks."""
+    from benchmarks import ranks, suite
+
+    path = _with_peers("suite", suite.chains(arguments.quick, arguments.method, arguments.data), arguments)
+    ranked = ranks.mean_rank_rows(tables.read(path, missing_ok=True))
+    tables.show(f"Mean ranks; all numbers are in {path}", ranked, number=".4g")
+
+
+def run_scaling(arguments: argparse.Namespace) -> None:
+    """Measure what the table of times by number of rows lacks."""
+    from benchmarks import scaling
+
+    _with_peers("scaling", scaling.chains(arguments.quick, arguments.method), arguments)
+
+
+def _with_peers(name: str, todo: list, arguments: argparse.Namespace) -> Path:
+    from benchmarks import suite
 
     path = RESULTS / f"{name}{'-quick' if arguments.quick else ''}.csv"
     suite.forget(path, arguments.again)
-    if name == "suite":
-        todo = suite.chains(arguments.quick, arguments.method, arguments.data)
-    else:
-        todo = scaling.chains(arguments.quick, arguments.method)
     suite.measure_all(
         todo,
         path,
@@ -68,95 +61,135 @@ def with_peers(name: str, arguments: argparse.Namespace) -> None:
         jobs=arguments.jobs,
         progress=lambda done, total, words: console.print(f"{done} of {total}: {words}", highlight=False),
     )
-    if name == "suite":
-        print_table(f"Mean ranks; all numbers are in {path}", ranks.mean_rank_rows(ranks.read(path)))
+    return path
+
+
+def run_figures(arguments: argparse.Namespace) -> None:
+    """Draw the results of the suite."""
+    from benchmarks import figures
+
+    for path in figures.draw_all(arguments.quick):
+        console.print(f"Drawn: {path}")
+
+
+def run_micro(arguments: argparse.Namespace) -> None:
+    """Time the parts of a fit, and compare with earlier runs."""
+    from benchmarks import history, micro
+
+    found = micro.rows(arguments.quick)
+    name = "micro-quick" if arguments.quick else "micro"
+    keep(name, "Parts of a fit, times the least that each needs", found)
+    if arguments.record:
+        history.record({str(row["name"]): float(row["ratio"]) for row in found})
+    console.print(history.verdict(tables.read(history.HISTORY, missing_ok=True)))
+
+
+def run_floor(arguments: argparse.Namespace) -> None:
+    """Time one value and gradient."""
+    from benchmarks import floor
+
+    title = "One value and gradient (n = 2000, d = 16, 5 classes, one thread) against Gram matrix + Cholesky"
+    keep("floor", title, floor.rows(arguments.quick))
+
+
+def run_head(arguments: argparse.Namespace) -> None:
+    """Time the embedding head of a network."""
+    from benchmarks import head
+
+    title = "Embedding head, value and gradient (1000 rows, 512 features, 10 classes), and a CNN's step"
+    keep("head", title, head.rows(arguments.quick))
+
+
+def run_default(arguments: argparse.Namespace) -> None:
+    """Score the default settings."""
+    from benchmarks import default
+
+    title = "EmbeddingClassifier() as it comes: three folds, up to 1000 training rows, calibration error in 10 bins"
+    keep("default", title, default.rows(arguments.quick))
+
+
+def run_fits(arguments: argparse.Namespace) -> None:
+    """Compare whole fits with other methods."""
+    from benchmarks import fits
+
+    keep("fits", "Whole fits next to other methods, same split", fits.rows(arguments.quick))
+    keep("fits_mean", "The same, averaged over the data sets that every method finished", fits.means())
+
+
+def run_large(arguments: argparse.Namespace) -> None:
+    """Fit many rows."""
+    from benchmarks import large
+
+    keep("large", "Many rows: accuracy on test rows, time and memory to fit", large.rows(arguments.quick))
+
+
+def run_hyper(arguments: argparse.Namespace) -> None:
+    """Score and time learned kernels."""
+    from benchmarks import hyper
+
+    quick = arguments.quick
+    keep("hyper_known", "A known kernel, learned from its matrix: error on new points", hyper.known(quick))
+    title = "10,000 x 1000 values of a learned kernel against a plain Gaussian (one thread)"
+    keep("hyper_evaluation", title, hyper.evaluation(quick))
+    keep("hyper_table2", "Kernels learned from labels: accuracy % on 60 % of the rows", hyper.table2(quick))
+    keep("hyper_large", "Both stages of a learned kernel on many rows", hyper.many_rows(quick))
+
+
+def run_probabilities(arguments: argparse.Namespace) -> None:
+    """Score probabilities and prediction sets."""
+    from benchmarks import probabilities
+
+    title = "Out-of-fold probabilities on twelve data sets (five folds, at most 3000 rows)"
+    keep("probabilities", title, probabilities.rows(arguments.quick))
+    title = "Prediction sets at rows never seen: mean over ten random halves"
+    keep("prediction_sets", title, probabilities.set_rows(arguments.quick))
+
+
+def run_cluster(arguments: argparse.Namespace) -> None:
+    """Time sums over rows on a Dask cluster."""
+    from benchmarks import cluster
+
+    quick = arguments.quick
+    keep("cluster_workers", "Sums over rows by number of workers", cluster.by_workers(quick))
+    sizes = cluster.by_size(quick)
+    keep("cluster_size", "Up to ten million rows, two workers", sizes)
+    keep("cluster_plan", "Planned from the rate of one worker", cluster.plan(quick, sizes))
+
+
+BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "suite": run_suite,
+    "scaling": run_scaling,
+    "figures": run_figures,
+    "micro": run_micro,
+    "floor": run_floor,
+    "head": run_head,
+    "default": run_default,
+    "fits": run_fits,
+    "large": run_large,
+    "hyper": run_hyper,
+    "probabilities": run_probabilities,
+    "cluster": run_cluster,
+}
 
 
 def main() -> None:
+    """Run what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=NAMES)
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller sets")
+    parser.add_argument("names", nargs="*", default=list(BENCHMARKS), metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller data sets")
     peers = parser.add_argument_group("suite and scaling")
-    peers.add_argument("--again", action="append", default=[], metavar="METHOD", help="forget its rows, measure anew")
-    peers.add_argument("--method", action="append", default=[], help="only these")
-    peers.add_argument("--data", action="append", default=[], help="only these sets (suite)")
+    peers.add_argument("--again", action="append", default=[], metavar="METHOD", help="drop its rows, measure again")
+    peers.add_argument("--method", action="append", default=[], help="only these methods")
+    peers.add_argument("--data", action="append", default=[], help="only these data sets (suite)")
     peers.add_argument("--python", type=Path, help="the peers' Python (.venv-peers/bin/python)")
     peers.add_argument("--jobs", type=int, default=2, help="fits at a time, one thread each")
     parser.add_argument("--record", action="store_true", help="micro: add the ratios to benchmarks/history.csv")
     arguments = parser.parse_args()
+    if unknown := [name for name in arguments.names if name not in BENCHMARKS]:
+        parser.error(f"no benchmark {unknown[0]!r}: choose from {', '.join(BENCHMARKS)}")
     console.print(f"Machine: {machine()}")
-    quick = arguments.quick
     for name in arguments.names:
-        if name in ("suite", "scaling"):
-            with_peers(name, arguments)
-        elif name == "figures":
-            import figures
-
-            for path in figures.draw_all(quick):
-                console.print(f"Drawn: {path}")
-        elif name == "micro":
-            import history
-            import micro
-            import ranks
-
-            found = micro.rows(quick)
-            show("micro-quick" if quick else "micro", "Parts of a fit, times the least that each needs", found)
-            if arguments.record:
-                history.record({str(row["name"]): float(row["ratio"]) for row in found})
-            console.print(history.verdict(ranks.read(history.HISTORY)))
-        elif name == "floor":
-            import floor
-
-            show(
-                "floor",
-                "One value and gradient (n = 2000, d = 16, 5 classes, one thread) against Gram matrix + Cholesky",
-                floor.rows(quick),
-            )
-        elif name == "head":
-            import head
-
-            title = "Embedding head, value and gradient (1000 rows, 512 features, 10 classes), and a CNN's step"
-            show("head", title, head.rows(quick))
-        elif name == "default":
-            import default
-
-            title = (
-                "EmbeddingClassifier() as it comes: three folds, up to 1000 training rows, calibration error in 10 bins"
-            )
-            show("default", title, default.rows(quick))
-        elif name == "fits":
-            import fits
-
-            show("fits", "Whole fits next to other methods, same split", fits.rows(quick))
-            show("fits_mean", "The same, averaged over the data sets that every method finished", fits.means())
-        elif name == "large":
-            import large
-
-            show("large", "Many rows: accuracy on test rows, time and memory to fit", large.rows(quick))
-        elif name == "hyper":
-            import hyper
-
-            show("hyper_known", "A known kernel, learned from its matrix: error on new points", hyper.known(quick))
-            title = "10,000 x 1000 values of a learned kernel against a plain Gaussian (one thread)"
-            show("hyper_evaluation", title, hyper.evaluation(quick))
-            show("hyper_table2", "Kernels learned from labels: accuracy % on 60 % of the rows", hyper.table2(quick))
-            show("hyper_large", "Both stages of a learned kernel on many rows", hyper.many_rows(quick))
-        elif name == "probabilities":
-            import probabilities
-
-            title = "Out-of-fold probabilities on twelve data sets (five folds, at most 3000 rows)"
-            show("probabilities", title, probabilities.rows(quick))
-            title = "Prediction sets at rows never seen: mean over ten random halves"
-            show("prediction_sets", title, probabilities.set_rows(quick))
-        elif name == "cluster":
-            import cluster
-
-            show("cluster_workers", "Sums over rows by number of workers", cluster.by_workers(quick))
-            sizes = cluster.by_size(quick)
-            show("cluster_size", "Up to ten million rows, two workers", sizes)
-            show("cluster_plan", "Planned from the rate of one worker", cluster.plan(quick, sizes))
-        else:
-            parser.error(f"no benchmark {name!r}: {', '.join(NAMES)}")
+        BENCHMARKS[name](arguments)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""Every method on every data set: same rows, one thread, each fit in a process of its own, results row by row.
+"""Every method on every data set: the same rows, one thread, and a separate process for each fit.
 
-``results/suite.csv`` has a row for each data set, fold and method, written when it is done: a run that was stopped goes
-on where it was. Fits run in the peers' environment (``benchmarks/peers.txt``), two at a time; each is a fork of a
-process that has loaded its method.
+``results/suite.csv`` has a row for each data set, fold and method, written as soon as it is measured, so a run that was
+stopped resumes. Fits run in the peers' environment (``benchmarks/peers.txt``), two at a time; each is a fork of a
+process that has already loaded its method.
 """
 
 import contextlib
-import csv
 import os
 import select
 import signal
@@ -20,20 +19,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import ranks
-from default import SETS as SEEN
-from default import scores, splits
-from large import covtype, ijcnn1
-from peers import METHODS
-from probabilities import without_tiny_classes
-from worker import said_file
 
+from benchmarks import ranks
+from benchmarks.default import SETS as SEEN
+from benchmarks.default import scores, splits
+from benchmarks.large import covtype, ijcnn1
+from benchmarks.peers import METHODS
+from benchmarks.probabilities import without_tiny_classes
+from benchmarks.worker import said_file
 from kernelwright import datasets
 from kernelwright.storage.files import write_whole
+from tools import tables
+from tools.tables import Cells, Row
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results"
-PEERS_PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
+ROOT = Path(__file__).parents[1]
+PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 COLUMNS = (
     *("data", "seen", "fold", "training rows", "test rows", "features", "classes", "method"),
     *ranks.MEASURES,
@@ -53,7 +53,7 @@ Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X_train, y_trai
 
 @dataclass(frozen=True)
 class Data:
-    """A data set, how it is split, and how long a method may take for it."""
+    """A data set, its splits, and the CPU time that a method may take."""
 
     name: str
     split: Callable[[int], Split]
@@ -62,7 +62,7 @@ class Data:
 
     @property
     def seen(self) -> bool:
-        """Whether the defaults were settled with this set in view."""
+        """Say whether the defaults were tuned on this data set."""
         return self.name in SEEN
 
 
@@ -79,12 +79,12 @@ class Task:
         return self.data.name, str(self.fold), self.method
 
 
-# Tasks in order. Where one needs too much time or memory, the rest would too, and is not tried.
+# Tasks in order. If one needs too much time or memory, so would the rest: they are skipped.
 Chain = list[Task]
 
 
 def folded(name: str) -> Data:
-    """Three stratified folds, two thirds to train; of more than 5000 rows only the first of the three."""
+    """Split into three stratified folds, two thirds for training; above 5000 rows, use only the first fold."""
 
     def split(fold: int) -> Split:
         X, y = without_tiny_classes(*datasets.load(name))
@@ -95,6 +95,8 @@ def folded(name: str) -> Data:
 
 
 def covtype_of(n: int, seconds: float, test_rows: int = TEST_ROWS) -> Data:
+    """Take n training rows of covtype."""
+
     def split(fold: int) -> Split:
         X, y, X_test, y_test = covtype(n)
         return X, y, X_test[:test_rows], y_test[:test_rows]
@@ -110,7 +112,7 @@ QUICK = ("fertility", "wine", "heart", "ecoli")
 
 
 def groups(quick: bool) -> list[list[Data]]:
-    """Data sets; in one group those that differ in the number of rows alone, fewest first."""
+    """List the data sets; a group holds samples of one data set, fewest rows first."""
     if quick:
         return [[folded(name)] for name in QUICK]
     return [
@@ -121,7 +123,7 @@ def groups(quick: bool) -> list[list[Data]]:
 
 
 def chains(quick: bool, methods: Iterable[str] | None = None, data: Iterable[str] | None = None) -> list[Chain]:
-    """Method by method, as each has to be loaded; the largest sets first, so that none is left with them alone."""
+    """Order tasks by method, as each must be loaded, and the largest data sets first, to keep both jobs busy."""
     names = [name for name in METHODS if (METHODS[name].quick or not quick) and (not methods or name in methods)]
     return [
         [
@@ -138,12 +140,12 @@ def chains(quick: bool, methods: Iterable[str] | None = None, data: Iterable[str
 def run(
     todo: list[Chain],
     path: Path,
-    measure: Callable[[Task], dict[str, object]],
+    measure: Callable[[Task], Row],
     *,
     jobs: int = 2,
     progress: Callable[[int, int, str], object] = lambda done, total, words: None,
 ) -> None:
-    """Do what is not in the file yet, ``jobs`` chains at a time; each row is on the disk before the next is begun."""
+    """Measure what the file lacks, ``jobs`` chains at a time; each row is on the disk before the next task starts."""
     known = {(row["data"], row["fold"], row["method"]): row["note"] for row in repaired(path)}
     total, done, lock = sum(map(len, todo)), 0, threading.Lock()
 
@@ -168,23 +170,16 @@ def run(
             finished.result()
 
 
-def repaired(path: Path) -> list[ranks.Row]:
-    """The rows of the file, after dropping a last line that was cut off."""
+def repaired(path: Path) -> list[Cells]:
+    """Remove a last line that was cut off, and read the file."""
     if path.exists() and not (text := path.read_text()).endswith("\n"):
         write_whole(path, text[: text.rfind("\n") + 1].encode())
-    return ranks.read(path)
+    return tables.read(path, missing_ok=True)
 
 
-def append(path: Path, row: dict[str, object]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    new = not path.exists() or not path.stat().st_size
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
-        file.flush()
-        os.fsync(file.fileno())
+def append(path: Path, row: Row) -> None:
+    """Add a row to the file, floats with six digits."""
+    tables.append(path, [{k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}], COLUMNS)
 
 
 def forget(path: Path, methods: Iterable[str]) -> None:
@@ -196,11 +191,12 @@ def forget(path: Path, methods: Iterable[str]) -> None:
         append(path, dict(row))
 
 
-def skipped(task: Task, note: str) -> dict[str, object]:
+def skipped(task: Task, note: str) -> Row:
+    """Make the row of a task that was not tried."""
     return {**_what(task), "note": note}
 
 
-def _what(task: Task) -> dict[str, object]:
+def _what(task: Task) -> Row:
     return {
         "data": task.data.name,
         "seen": "yes" if task.data.seen else "no",
@@ -210,21 +206,22 @@ def _what(task: Task) -> dict[str, object]:
 
 
 class Worker:
-    """A process of the peers' environment that has loaded a method (``worker.py``)."""
+    """A process in the peers' environment that has loaded a method (``worker.py``)."""
 
     def __init__(self, python: Path, method: str) -> None:
         self.method = method
         self.process = subprocess.Popen(
-            [python, HERE / "worker.py", method],
+            [Path(python).absolute(), "-m", "benchmarks.worker", method],
+            cwd=ROOT,
             env=os.environ | ONE_THREAD,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # so that it can be ended together with the fit that it has forked
+            start_new_session=True,  # so that it can be killed together with the fit that it has forked
         )
 
     def fit(self, split: Path, answer: Path, seconds: float, patience: float) -> int | None:
-        """The exit status of the fit, or of a worker that died; None, and the end of both, if it took too long."""
+        """Return the exit status of the fit, or of a dead worker; kill both and return None after too long."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
@@ -238,16 +235,18 @@ class Worker:
 
     @property
     def lives(self) -> bool:
+        """Say whether the process is still running."""
         return self.process.poll() is None
 
     def end(self) -> None:
+        """Kill the process and its fit."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
 
 
 class InProcesses:
-    """Measures a task in a process of the peers' environment. Splits are made once, and are the same for all."""
+    """Measure tasks in processes of the peers' environment. Splits are made once, the same for all methods."""
 
     def __init__(self, folder: Path, python: Path) -> None:
         self.folder, self.python, self.lock = folder, python, threading.Lock()
@@ -261,6 +260,7 @@ class InProcesses:
             worker.end()
 
     def worker(self, method: str) -> Worker:
+        """Return this thread's worker, a new one if the method changed or the process died."""
         me = threading.get_ident()
         known = self.workers.get(me)
         if known is None or known.method != method or not known.lives:
@@ -269,14 +269,14 @@ class InProcesses:
             self.workers[me] = Worker(self.python, method)
         return self.workers[me]
 
-    def __call__(self, task: Task) -> dict[str, object]:
+    def __call__(self, task: Task) -> Row:
         split = self.split_file(task.data, task.fold)
         answer = self.folder / f"answer-{threading.get_ident()}.npz"
         said = said_file(answer)
         answer.unlink(missing_ok=True)
         said.unlink(missing_ok=True)
-        # The worker limits its own CPU time. The clock is for what waits instead of working; on a busy machine
-        # a second of CPU time takes several.
+        # The worker limits its own CPU time. This limit is for a method that hangs; on a busy machine a second of CPU
+        # time takes several.
         patience = 10.0 * task.data.seconds + 300.0
         status = self.worker(task.method).fit(split, answer, task.data.seconds, patience)
         with np.load(split) as file:
@@ -295,6 +295,7 @@ class InProcesses:
         return {**_what(task), **sizes, "note": f"failed: {last[:200]}"}
 
     def split_file(self, data: Data, fold: int) -> Path:
+        """Write the split of a fold, unless it is there."""
         path = self.folder / f"{data.name.replace(' ', '-')}-{fold}.npz"
         with self.lock:
             if not path.exists():
@@ -303,8 +304,8 @@ class InProcesses:
         return path
 
 
-def _measured(found: dict[str, np.ndarray], labels: np.ndarray) -> dict[str, object]:
-    row: dict[str, object] = {"note": str(found["note"]), "version": str(found.get("version", ""))}
+def _measured(found: dict[str, np.ndarray], labels: np.ndarray) -> Row:
+    row: Row = {"note": str(found["note"]), "version": str(found.get("version", ""))}
     if row["note"]:
         return row
     accuracy, log_loss, calibration = scores(found["probabilities"], found["classes"], labels, bins=BINS)
@@ -322,8 +323,8 @@ def _measured(found: dict[str, np.ndarray], labels: np.ndarray) -> dict[str, obj
 def measure_all(
     todo: list[Chain], path: Path, *, python: Path, jobs: int, progress: Callable[[int, int, str], object]
 ) -> None:
-    """Run in the peers' environment."""
+    """Run the tasks in the peers' environment."""
     if not python.exists():
-        sys.exit(f"There is no {python}: `make bench` sets up the peers' environment, or say --python PATH.")
+        sys.exit(f"{python} not found: `make bench` sets up the peers' environment, or pass --python PATH.")
     with tempfile.TemporaryDirectory() as folder, InProcesses(Path(folder), python) as measure:
         run(todo, path, measure, jobs=jobs, progress=progress)

@@ -1,17 +1,15 @@
-"""Fits of one method, each in a process of its own: ``python benchmarks/worker.py METHOD``.
+"""Fit one method, each time in a separate process: ``python -m benchmarks.worker METHOD``.
 
-Each line on standard input is a fit to do: SPLIT.npz, ANSWER.npz, SECONDS and GIB with tabs between. The answer to it
-is a line with the exit status of its process. SPLIT has X_train, y_train and X_test; ANSWER gets probabilities,
-seconds and memory, or a note that says why not; what was printed meanwhile is in a file of its own.
+Each line on standard input asks for a fit: SPLIT.npz, ANSWER.npz, SECONDS and GIB, separated by tabs. The reply is a
+line with the exit status of its process. SPLIT has X_train, y_train and X_test; ANSWER gets probabilities, seconds and
+memory, or a note that says why there are none; output of the method goes to a separate file.
 
-What is measured is fitting and predicting: imports, compilation and (up to two seconds of) a first fit of a small
-made-up table come before, once, and each fit is a fork of the process that has them behind it. Beyond SECONDS of CPU
-time the system ends a fit, whoever holds the time (a loop in C, say).
+Only fitting and predicting are measured: imports, compilation and (up to two seconds of) a first fit of a small
+synthetic table happen once, before, and each fit is a fork of that process. After SECONDS of CPU time the system kills
+the fit, even inside a loop in C.
 """
 
 import contextlib
-import ctypes
-import gc
 import importlib.metadata
 import os
 import resource
@@ -23,34 +21,26 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from peers import METHODS
 
-ROWS_AT_ONCE = 20_000  # predicting 90,000 rows at once would measure memory that nobody needs
+from benchmarks.peers import METHODS
+from tools.processes import cpu_seconds, memory, reset_peak
+
+ROWS_AT_ONCE = 20_000  # predicting 90,000 rows at once would need far more memory than necessary
 MEMORY_SIGNS = ("memory", "bad_alloc", "cpuallocator")
 
 
-def cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def status_bytes(field: str) -> int:
-    with open("/proc/self/status") as lines:
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
-
-
 def limit(seconds: float, gibibytes: float) -> None:
-    """From here on: CPU time of all threads together, and memory beyond what is there already."""
+    """Limit the CPU time of all threads together, and the memory beyond what is in use now."""
     end = int(cpu_seconds() + seconds + 1)
     resource.setrlimit(resource.RLIMIT_CPU, (end, end + 5))
-    most = int(status_bytes("VmSize") + gibibytes * 2**30)
+    most = int(memory("VmSize") + gibibytes * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def warm_up(name: str, seconds: float = 2.0) -> None:
-    """A fit of a made-up table, or the beginning of it, loads what is loaded late.
+    """Fit a synthetic table, or begin to, so that lazy imports are done.
 
-    If that fails, the fit that counts will say so.
+    If that fails, the measured fit will say so.
     """
     random = np.random.default_rng(0)
     X, y = random.normal(size=(60, 4)), np.arange(60) % 3
@@ -67,17 +57,13 @@ def warm_up(name: str, seconds: float = 2.0) -> None:
 
 
 def answer(name: str, split: dict[str, np.ndarray], seconds: float, gibibytes: float) -> dict[str, object]:
+    """Fit and predict; return what was measured, or a note."""
     try:
         model = METHODS[name].make()
         version = importlib.metadata.version(METHODS[name].package)
-    except Exception as error:  # whatever a package may raise when it is imported
+    except Exception as error:  # an import may raise anything
         return {"note": f"does not load: {one_line(error)}"}
-    # What the first fit has freed goes back to the system, or the fit that counts would seem to need less; the peak
-    # is counted from here.
-    gc.collect()
-    ctypes.CDLL("libc.so.6").malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    before = status_bytes("VmRSS")
+    before = reset_peak()
     limit(seconds, gibibytes)
     try:
         started, started_clock = cpu_seconds(), time.perf_counter()
@@ -96,22 +82,24 @@ def answer(name: str, split: dict[str, np.ndarray], seconds: float, gibibytes: f
         "fit": fitted - started,
         "fit_clock": fitted_clock - started_clock,
         "predict": predicted - fitted,
-        "gibibytes": (status_bytes("VmHWM") - before) / 2**30,
+        "gibibytes": (memory("VmHWM") - before) / 2**30,
         "version": version,
         "note": "",
     }
 
 
 def one_line(error: Exception) -> str:
+    """Shorten an error to a line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def said_file(answer_file: Path) -> Path:
+    """Return the file for the output of a fit."""
     return answer_file.with_suffix(".txt")
 
 
 def fit_in_this_process(name: str, split: str, path: str, seconds: str, gibibytes: str) -> None:
-    """Ends the process."""
+    """Fit, write the answer, and exit."""
     status = 1
     try:
         with said_file(Path(path)).open("w") as said:
@@ -129,10 +117,11 @@ def fit_in_this_process(name: str, split: str, path: str, seconds: str, gibibyte
 
 
 def main() -> None:
+    """Answer requests until standard input ends."""
     name = sys.argv[1]
     warnings.simplefilter("ignore")
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # some methods talk
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # some methods print
     warm_up(name)
     for line in sys.stdin:
         if not (child := os.fork()):

@@ -1,1 +1,1 @@
-"""Faults made on purpose, and how the library stands them: see docs/reliability.md."""
+"""Provoked faults, and how the library handles them: see docs/reliability.md."""

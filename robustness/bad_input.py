@@ -1,6 +1,6 @@
-"""The same bad inputs for kernelwright and for three other libraries: who says what is wrong?
+"""The same bad inputs for kernelwright and for three other libraries, to see whose error says what is wrong.
 
-``python -m robustness.bad_input [--quick]``. GPyTorch takes part where it is installed.
+``python -m robustness.bad_input [--quick]``. GPyTorch takes part if it is installed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GOOD = ("clear error", "fine")
 
 @dataclass(frozen=True)
 class Case:
-    """An input, whether a model may be made of it, and words of which a clear error has one."""
+    """An input, whether a model may be fitted to it, and words that mark a clear error."""
 
     what: str
     X: Any
@@ -41,11 +41,12 @@ class Case:
     words: str
     new: Any = None  # as X if not given
     weights: Any = None
-    may_work: bool = False  # the input can be understood: a model that has learned from it is fine
-    fitted: bool = True  # whether fit is called at all
+    may_work: bool = False  # the input has a meaning: a model that learns from it is fine
+    fitted: bool = True  # whether to call fit
 
     @property
     def rows_to_predict(self) -> Any:
+        """Return the new rows, or those of the fit."""
         return self.X if self.new is None else self.new
 
 
@@ -56,7 +57,7 @@ def _two_groups(n: int = 40, d: int = 3) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cases() -> list[Case]:
-    """The written list."""
+    """List the inputs."""
     X, y = _two_groups()
     wide, _ = _two_groups(d=500)
     ones, objects = np.ones(len(y)), X.astype(object)
@@ -125,7 +126,7 @@ def cases() -> list[Case]:
 
 
 def models() -> dict[str, tuple[Callable[[], Any] | None, bool]]:
-    """Each model, and whether it takes weights."""
+    """List the models, and whether each takes weights."""
     return {
         "kernelwright": (lambda: EmbeddingClassifier(random_state=0), True),
         "GaussianProcessClassifier": (lambda: GaussianProcessClassifier(1.0 * RBF(), random_state=0), False),
@@ -135,7 +136,7 @@ def models() -> dict[str, tuple[Callable[[], Any] | None, bool]]:
 
 
 def figures(*, quick: bool) -> list[dict[str, object]]:
-    """A row for each input; quick is kernelwright alone."""
+    """Make a row for each input; ``quick`` tries kernelwright only."""
     rows = []
     for case in cases():
         start = time.perf_counter()
@@ -146,7 +147,7 @@ def figures(*, quick: bool) -> list[dict[str, object]]:
             elif quick and name != "kernelwright":
                 found[name] = "not run"
             elif name == "GPyTorch" and not case.fitted:
-                found[name] = "does not apply"  # its models are made of their data
+                found[name] = "does not apply"  # its models are constructed from their data
             else:
                 found[name] = outcome(case, make, weighted)
         failed = found["kernelwright"] not in GOOD
@@ -156,7 +157,7 @@ def figures(*, quick: bool) -> list[dict[str, object]]:
 
 
 def outcome(case: Case, make: Callable[[], Any], weighted: bool) -> str:
-    """What a model does with an input: "clear error", "unclear error", "silent nonsense" or "fine"."""
+    """Judge what a model does: "clear error", "unclear error", "silent nonsense" or "fine"."""
     if case.weights is not None and not weighted:
         return "has no weights"
     with warnings.catch_warnings():
@@ -169,19 +170,20 @@ def outcome(case: Case, make: Callable[[], Any], weighted: bool) -> str:
         except Exception as error:
             return "clear error" if re.search(case.words or "$^", str(error), re.IGNORECASE) else "unclear error"
     if not case.may_work:
-        return "silent nonsense"  # it was to be refused
+        return "silent nonsense"  # it should have been refused
     proper = np.isfinite(P).all() and P.min() >= 0 and P.max() <= 1 and np.allclose(P.sum(1), 1)
     return "fine" if proper and _learned(case, model.classes_[P.argmax(1)]) else "silent nonsense"
 
 
 def _learned(case: Case, labels: np.ndarray) -> bool:
-    """Two groups far apart are told apart, where the input still shows them."""
+    """Check that two distant groups are told apart, if the input still shows them."""
     if case.what in ("all rows the same", "a class of one row"):
         return True
     return bool(np.mean(labels == np.asarray(case.y)) >= 0.9)
 
 
 def main() -> None:
+    """Print the rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     for row in figures(quick=parser.parse_args().quick):

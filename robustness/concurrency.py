@@ -1,4 +1,4 @@
-"""One model in many threads and processes, and nothing global that is not afterwards as it was before."""
+"""One model in many threads and processes, and global state that must not change."""
 
 import locale
 import os
@@ -19,11 +19,11 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info
 
 import kernelwright as kw
-from robustness.tools import Row, Tally, blobs, python
+from robustness.faults import Row, Tally, blobs, python
 
 
 def figures(*, quick: bool) -> list[Row]:
-    """One row for each way to run at the same time, and one for what is global."""
+    """Make a row for each kind of concurrency, and for global state."""
     models = _models(quick)
     rounds = 2 if quick else 20
     rows = [
@@ -63,7 +63,7 @@ def _threads(models: list[Any], rounds: int) -> Row:
 
 
 def _fits_in_threads(n: int) -> Row:
-    """Fits at the same time give what one alone gives, and leave thread counts and random numbers alone."""
+    """Check that concurrent fits give what a single one gives, and leave thread counts alone."""
     tally = Tally("fits in 8 threads are those of one")
     X, y = blobs(150)
     kinds = [kw.EmbeddingClassifier(random_state=0), kw.KreinSVC(kw.kernels.Gaussian(2.0))]
@@ -88,11 +88,11 @@ def _processes(models: list[Any], how: str, n: int) -> Row:
     return tally.row()
 
 
-# What is global ----------------------------------------------------------------------------------------
+# Global state ------------------------------------------------------------------------------------------
 
 
 def global_state() -> dict[str, Any]:
-    """All that a library might change behind the back of a program."""
+    """Collect the global state that a library might change unnoticed."""
     return {
         "numpy's random numbers": np.random.get_state()[1].tolist(),  # noqa: NPY002
         "Python's random numbers": random.getstate(),
@@ -116,7 +116,7 @@ def global_state() -> dict[str, Any]:
 
 
 def _uses(folder: Path) -> dict[str, Any]:
-    """Ordinary uses of the library, one for each estimator and room."""
+    """List ordinary uses of the library, one for each estimator and package."""
     X, y = blobs(80)
     path = folder / "model.kw"
     estimators = [
@@ -149,7 +149,7 @@ def _uses(folder: Path) -> dict[str, Any]:
             kw.EmbeddingClassifier().fit(X * np.nan, y)
         except ValueError:
             return
-        raise AssertionError("nan was learned from")
+        raise AssertionError("a fit accepted NaN")
 
     return uses | {
         "predict_proba": lambda: model.predict_proba(X),
@@ -176,7 +176,7 @@ def _global_state() -> Row:
 
 
 def _import() -> Row:
-    """The same for importing it, and every room of it."""
+    """Check the same for importing the library and all its modules."""
     tally = Tally("nothing global is changed by importing the library")
     source = Path(__file__).read_text()
     body = source[source.index("def global_state") : source.index("def _uses")]

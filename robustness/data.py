@@ -1,6 +1,6 @@
-"""Data of all the kinds that make numerical software stumble, each drawn from a generator.
+"""Data of all kinds that make numerical software fail, each drawn from a generator.
 
-A kind is a function that changes an ordinary sample in one way. Its docstring says in words what it does.
+A kind is a function that changes an ordinary sample in one way.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Sample:
     weights: np.ndarray | None = None
 
     def both(self, change: Callable[[Any], Any]) -> Sample:
-        """The same change of old and new rows."""
+        """Apply the same change to old and new rows."""
         return replace(self, X=change(self.X), new=change(self.new))
 
 
 def ordinary(rng: Random, n: int, d: int, m: int) -> Sample:
-    """Normal columns; classes by the largest of m random linear functions of the first columns, and some noise."""
+    """Draw normal columns; the class is the largest of m random linear functions of the first columns, plus noise."""
     X, new = rng.normal(size=(n, d)), rng.normal(size=(8, d))
-    new[:2] = X[:2]  # rows that are known, and one that is far from all
+    new[:2] = X[:2]  # known rows, and one that is far from all
     new[2] *= 1e3
     slopes = rng.normal(size=(min(d, 5), m))
     y = (X[:, : len(slopes)] @ slopes + 0.3 * rng.normal(size=(n, m))).argmax(1)
@@ -43,7 +43,7 @@ def ordinary(rng: Random, n: int, d: int, m: int) -> Sample:
 
 
 def with_all_classes(y: np.ndarray, m: int) -> np.ndarray:
-    """Labels of which the first m are all different, so that every class has a row."""
+    """Make the first m labels all different, so that every class has a row."""
     y = y.copy()
     y[: min(m, len(y))] = np.arange(m)[: len(y)]
     return y
@@ -53,127 +53,127 @@ def with_all_classes(y: np.ndarray, m: int) -> np.ndarray:
 
 
 def plain(sample: Sample, rng: Random) -> Sample:
-    """Nothing unusual."""
+    """Change nothing."""
     return sample
 
 
 def nothing_to_learn(sample: Sample, rng: Random) -> Sample:
-    """Labels that have nothing to do with the rows."""
+    """Shuffle the labels."""
     return replace(sample, y=rng.permutation(sample.y))
 
 
 def duplicated_rows(sample: Sample, rng: Random) -> Sample:
-    """Most rows are copies of a few, with the label of the row they copy."""
+    """Make most rows copies of a few, with the label of the row they copy."""
     rows = rng.integers(0, max(2, len(sample.y) // 5), len(sample.y))
     rows[:2] = (0, 1)
     return replace(sample, X=sample.X[rows], y=with_all_classes(sample.y[rows], 2))
 
 
 def contradictory_rows(sample: Sample, rng: Random) -> Sample:
-    """Copies of rows with other labels than the rows they copy."""
+    """Copy rows without their labels."""
     rows = rng.integers(0, max(1, len(sample.y) // 4), len(sample.y))
     return replace(sample, X=sample.X[rows])
 
 
 def nearly_equal_rows(sample: Sample, rng: Random) -> Sample:
-    """Pairs of rows that differ in the tenth to the sixteenth digit."""
+    """Make pairs of rows that differ in the tenth to the sixteenth digit."""
     rows = np.arange(len(sample.y)) // 2
     return replace(sample, X=sample.X[rows] * (1.0 + 10.0 ** rng.uniform(-16, -10) * rng.normal(size=sample.X.shape)))
 
 
 def collinear_columns(sample: Sample, rng: Random) -> Sample:
-    """Columns that are combinations of one or two of them."""
+    """Replace all columns by combinations of one or two."""
     d = sample.X.shape[1]
     mixing = rng.normal(size=(min(2, d), d))
     return sample.both(lambda X: X[:, : len(mixing)] @ mixing)
 
 
 def constant_columns(sample: Sample, rng: Random) -> Sample:
-    """Some columns, or all but one, hold one number."""
+    """Make some columns, or all but one, constant."""
     still = np.arange(sample.X.shape[1]) > rng.integers(0, sample.X.shape[1])
     number = float(rng.choice([0.0, 1.0, -7.5, 1e9]))
     return sample.both(lambda X: np.where(still, number, X))
 
 
 def all_constant(sample: Sample, rng: Random) -> Sample:
-    """All rows are the same."""
+    """Make all rows equal."""
     return replace(sample, X=np.full_like(sample.X, float(rng.choice([0.0, 1.0, 1e-5, 12345.678]))))
 
 
 def huge_numbers(sample: Sample, rng: Random) -> Sample:
-    """Everything times 1e20 to 1e300."""
+    """Multiply everything by 1e20 to 1e300."""
     size = 10.0 ** rng.uniform(20, 300)
     return sample.both(lambda X: X * min(size, 1e304 / np.abs(X).max()))
 
 
 def tiny_numbers(sample: Sample, rng: Random) -> Sample:
-    """Everything times 1e-20 to 1e-320, which leaves numbers of few digits."""
+    """Multiply everything by 1e-20 to 1e-320, which leaves numbers of few digits."""
     size = 10.0 ** rng.uniform(-320, -20)
     return sample.both(lambda X: X * size)
 
 
 def mixed_scales(sample: Sample, rng: Random) -> Sample:
-    """Each column on a scale of its own, from 1e-15 to 1e15."""
+    """Give each column its own scale, from 1e-15 to 1e15."""
     scales = 10.0 ** rng.uniform(-15, 15, sample.X.shape[1])
     return sample.both(lambda X: X * scales)
 
 
 def far_from_zero(sample: Sample, rng: Random) -> Sample:
-    """A mean of 1e3 to 1e15, so that differences have few digits."""
+    """Add 1e3 to 1e15, so that differences have few digits."""
     far = 10.0 ** rng.uniform(3, 15)
     return sample.both(lambda X: X + far)
 
 
 def outliers(sample: Sample, rng: Random) -> Sample:
-    """A few rows a million or more deviations out."""
+    """Move a few rows a million or more standard deviations away."""
     X = sample.X.copy()
     X[rng.integers(0, len(X), 1 + len(X) // 20)] *= 10.0 ** rng.uniform(6, 200)
     return replace(sample, X=X)
 
 
 def heavy_tails(sample: Sample, rng: Random) -> Sample:
-    """Cauchy columns to the third power."""
+    """Draw cubed Cauchy columns."""
     return replace(sample, X=rng.standard_cauchy(sample.X.shape) ** 3)
 
 
 def integers_as_floats(sample: Sample, rng: Random) -> Sample:
-    """Small whole numbers, as floats."""
+    """Round to small integers, as floats."""
     return sample.both(np.round)
 
 
 def lattice(sample: Sample, rng: Random) -> Sample:
-    """Only zeros and ones."""
+    """Round to zeros and ones."""
     return sample.both(lambda X: (X > 0).astype(float))
 
 
 def whole_numbers(sample: Sample, rng: Random) -> Sample:
-    """An array of integers or of truth values."""
+    """Convert to integers or booleans."""
     kind = rng.choice(["int8", "int64", "uint8", "bool"])
     return sample.both(lambda X: np.clip(np.abs(np.round(3 * X)), 0, 100).astype(kind))
 
 
 def half_precision(sample: Sample, rng: Random) -> Sample:
-    """An array of float16."""
+    """Convert to float16."""
     return sample.both(lambda X: np.clip(X, -6e4, 6e4).astype(np.float16))
 
 
 def single_precision(sample: Sample, rng: Random) -> Sample:
-    """An array of float32."""
+    """Convert to float32."""
     return sample.both(lambda X: X.astype(np.float32))
 
 
 def column_order(sample: Sample, rng: Random) -> Sample:
-    """Fortran order."""
+    """Convert to Fortran order."""
     return sample.both(np.asfortranarray)
 
 
 def strided(sample: Sample, rng: Random) -> Sample:
-    """Views of every other entry, read backwards."""
+    """Pass views of every other entry, reversed."""
     return sample.both(lambda X: np.repeat(np.repeat(X, 2, 0), 2, 1)[::-2, ::-2])
 
 
 def read_only(sample: Sample, rng: Random) -> Sample:
-    """Memory that may not be written to."""
+    """Pass read-only arrays."""
 
     def locked(X: np.ndarray) -> np.ndarray:
         X = X.copy()
@@ -186,19 +186,19 @@ def read_only(sample: Sample, rng: Random) -> Sample:
 
 
 def data_frame(sample: Sample, rng: Random) -> Sample:
-    """A pandas table, labels as words."""
+    """Convert to a pandas data frame, with labels as strings."""
     names = [f"column {number}" for number in range(sample.X.shape[1])]
     words = np.array([f"class {label}" for label in sample.y])
     return replace(sample.both(lambda X: pd.DataFrame(X, columns=names)), y=words)
 
 
 def sparse(sample: Sample, rng: Random) -> Sample:
-    """A sparse matrix, which is documented to be refused."""
+    """Convert to a sparse matrix, which is documented to be refused."""
     return sample.both(csr_array)
 
 
 def one_row_classes(sample: Sample, rng: Random) -> Sample:
-    """One class has most rows; each other class has one."""
+    """Give one class most rows, and every other class one."""
     y = np.zeros_like(sample.y)
     others = rng.integers(1, max(2, len(y) // 2))
     y[:others] = np.arange(1, others + 1)
@@ -206,26 +206,26 @@ def one_row_classes(sample: Sample, rng: Random) -> Sample:
 
 
 def unbalanced(sample: Sample, rng: Random) -> Sample:
-    """All rows but one are of one class."""
+    """Give all rows but one the same class."""
     y = np.zeros_like(sample.y)
     y[0] = 1
     return replace(sample, y=y)
 
 
 def weights_of_zero(sample: Sample, rng: Random) -> Sample:
-    """Half of the rows have no weight; at times a class is left with none."""
+    """Give half of the rows weight zero; sometimes a whole class."""
     weights = rng.integers(0, 2, len(sample.y)).astype(float)
     weights[:2] = 1.0
     return replace(sample, weights=weights)
 
 
 def uneven_weights(sample: Sample, rng: Random) -> Sample:
-    """Weights over up to forty orders of magnitude."""
+    """Draw weights over up to forty orders of magnitude."""
     return replace(sample, weights=10.0 ** (rng.uniform(0, 20) * rng.uniform(-1, 1, len(sample.y))))
 
 
 def repeated_weights(sample: Sample, rng: Random) -> Sample:
-    """Whole numbers as weights, some of them large."""
+    """Draw integer weights, some of them large."""
     return replace(sample, weights=rng.choice([1, 2, 3, 1000], len(sample.y)))
 
 

@@ -1,4 +1,4 @@
-"""Classification by GPyTorch, as its own documentation does it: exact Gaussian processes on Dirichlet targets."""
+"""Classification by GPyTorch as in its documentation: exact Gaussian processes on Dirichlet targets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Process(gpytorch.models.ExactGP):
 
 
 class DirichletGaussianProcess:
-    """``fit`` and ``predict_proba`` around the model of GPyTorch's tutorial; labels are passed on as they are."""
+    """``fit`` and ``predict_proba`` around the model of GPyTorch's tutorial; labels are passed on unchecked."""
 
     def fit(self, X: Any, y: Any) -> DirichletGaussianProcess:
         torch.manual_seed(0)

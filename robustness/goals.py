@@ -1,17 +1,16 @@
-"""Statistical goals: is the answer good, and not only finite?
+"""Statistical goals: answers must be good, not only finite.
 
 ``python -m robustness.goals [NAME ...] [--thin] [--record] [--processes N]`` prints how far each goal is from being
-reached; the exit status is 1 if one is missed. ``--thin`` takes few repetitions and no data sets from files, as the
-tests do. ``--record`` writes what was measured into ``robustness/results/goals.csv``, goal by goal; ``python
-robustness/run.py goals`` writes all of it at its end.
+reached; the exit status is 1 if one is missed. ``--thin`` uses few repetitions and no data sets from files, as the
+tests do. ``--record`` writes each goal into ``robustness/results/goals.csv`` as soon as it is measured; ``python -m
+robustness.run goals`` writes all of them at the end.
 
-Every number is drawn from a fixed seed: the same code has the same table.
+All seeds are fixed: the same code gives the same table.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import sys
 import time
@@ -24,10 +23,10 @@ from rich.table import Table as Screen
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
+from kernelwright import PredictionSets
 from robustness import tasks
-from robustness.run import RESULTS, write
+from robustness.run import RESULTS
 from robustness.tasks import Draw
-from robustness.tools import Row
 from robustness.trials import (
     NEW_ROWS,
     TWO,
@@ -41,7 +40,8 @@ from robustness.trials import (
     standard_error,
 )
 from robustness.weights import balanced, copies, effective_size, left_out
-from kernelwright import PredictionSets
+from tools import tables
+from tools.tables import Row
 
 __all__ = ["GOALS", "figures"]
 
@@ -49,7 +49,7 @@ __all__ = ["GOALS", "figures"]
 
 
 class CentroidSoftmax:
-    """Softmax of ``-|x - centre|^2 / (2 t)``, with the t of least log loss at rows that their own centre is without."""
+    """Softmax of ``-|x - centre|^2 / (2 t)``; t minimises the leave-one-out log loss."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> CentroidSoftmax:
         self.classes_, labels, counts = np.unique(y, return_inverse=True, return_counts=True)
@@ -58,7 +58,7 @@ class CentroidSoftmax:
         self.centres_ /= counts[:, None]
         distances = self._distances(X)
         rows, n = np.arange(len(y)), counts[labels]
-        # Without row x, the centre c of n rows moves away from it: x - c grows by the factor n / (n - 1).
+        # Leaving out row x moves the centre c of n rows away from it: x - c grows by the factor n / (n - 1).
         distances[rows, labels] *= (n / np.maximum(n - 1, 1)) ** 2
         left = n > 1
 
@@ -66,8 +66,8 @@ class CentroidSoftmax:
             logs = log_softmax(-distances[left] / (2 * math.exp(log_t)), axis=1)
             return -float(logs[np.arange(len(logs)), labels[left]].mean())
 
-        # Where all rows left out are right, a t of zero would have the least loss. The variance of a column within a
-        # class is the least that is sensible: the right t, if the centres were right.
+        # If all left-out rows are right, t = 0 would have the least loss. The within-class variance of a column is a
+        # sensible lower bound: the right t, if the centres were right.
         shares = (n - 1) / n * distances[rows, labels]
         least = math.log(max(float(shares[left].mean()) / X.shape[1], 1e-300))
         self.temperature_ = math.exp(minimize_scalar(loss, bounds=(least, least + 8), method="bounded").x)
@@ -83,13 +83,13 @@ class CentroidSoftmax:
 
 CLASSES = (10, 50, 100, 300, 500, 520, 600, 1000, 2000)
 APART = {"well separated": 3.0, "less separated": 1.5, "overlapping": 1.0}
-# Where classes overlap, rows of round clouds are what centres are made for: shown, up to so many classes, as a limit.
+# Where classes overlap, round clouds are ideal for centres: shown up to so many classes, but not judged.
 JUDGED = ("well separated",)
 MOST_SHOWN = 300
 
 
 def many_classes(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
-    """Ten to two thousand classes of two, three or five rows: no worse than distances to the classes' centres."""
+    """Require, for 10 to 2000 classes of two, three or five rows, a log loss no worse than that of class centres."""
     sizes = [(10, 3), (100, 2), (520, 2)] if thin else [(c, k) for c in CLASSES for k in (2, 3, 5)]
     words = [word for word in APART if not thin or word in JUDGED]
     cells = [(c, k, word) for c, k in sizes for word in words if c <= MOST_SHOWN or word in JUDGED]
@@ -107,7 +107,7 @@ def many_classes(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
 
 
 def _tables_of(classes: int, thin: bool) -> int:
-    """Small tables differ: there are more of them."""
+    """Return the number of tables: more of them if they are small, as these vary."""
     return max(1, (60 if thin else 200) // classes)
 
 
@@ -123,14 +123,14 @@ NOISE_TABLES = 280
 SMALL = (15, 30, 60)
 MOST = {15: 0.03, 30: 0.02, 60: 0.02}  # excess over the class frequencies, on average
 WORST = 0.25
-# Mean gain over the class frequencies at commit b71e00f, before noise on small tables was seen to: what there is to
-# learn must not be lost with it. Measured by ``python -m robustness.goals noise``; the second is that of --thin.
+# Mean gain over the class frequencies at commit b71e00f, before noise on small tables was dealt with: a true signal
+# must not be lost. Measured by ``python -m robustness.goals noise``; the second number is that of --thin.
 GAIN_BEFORE = {False: 0.0704, True: 0.0688}
 MAY_LOSE = 0.005
 
 
 def small_tables(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
-    """Where there is nothing to learn, nothing is lost to the class frequencies; a weak signal is still found."""
+    """Require that noise costs nothing against the class frequencies, and that a weak signal is still found."""
     calls = [(kind, number) for kind in ("noise", "signal") for number in range(60 if thin else NOISE_TABLES)]
     found = np.array(spread(_small_losses, calls, processes)).reshape(2, -1, 3)
     nothing, signal = (each[:, :2] - each[:, 2:] for each in found)  # excess of ours and of the line
@@ -162,7 +162,7 @@ def small_tables(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
 
 
 def _small_losses(kind: str, number: int) -> tuple[float, float, float]:
-    """Log losses of ours, of logistic regression and of the class frequencies."""
+    """Return the log losses of ours, of logistic regression and of the class frequencies."""
     columns, classes = 1 + number % 5, 2 + number // 3 % 2
     draw = tasks.noise if kind == "noise" else tasks.shifted_column
     table, new = made_up(partial(draw, columns=columns, classes=classes), SMALL[number % 3], number)
@@ -191,7 +191,7 @@ SETS_THIN = ("nothing to learn, 3 classes",)
 
 
 def prediction_sets(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
-    """Sets hold the true class as often as promised, in every class if asked for, and are no larger than split's."""
+    """Require the promised coverage, for every class if asked, and sets no larger than those of method="split"."""
     names = SETS_THIN if thin else tuple(SETS)
     repetitions = 30 if thin else 200
     found = spread(_sets, [(name, seed) for name in names for seed in range(repetitions)], processes)
@@ -219,7 +219,7 @@ def _coverage(goal: str, task: str, covered: np.ndarray, note: str) -> Verdict:
 
 
 def _sets(name: str, seed: int) -> list[float]:
-    """Coverage and mean size, the same of method="split", and the coverage of each class where it is promised."""
+    """Return coverage and mean size, the same for method="split", and the coverage of each class if it is promised."""
     draw, n = SETS[name]
     table, new = made_up(draw, n, seed)
     found: list[float] = []
@@ -250,7 +250,7 @@ GROUPS = {"weights": ("balanced", "effective-size", "copies", "left-out"), "all"
 
 
 def pursue(name: str, *, thin: bool, processes: int) -> list[Verdict]:
-    """A goal's verdicts; one that ends in an error is missed."""
+    """Return the verdicts of a goal; one that ends in an error is missed."""
     try:
         return GOALS[name](thin=thin, processes=processes)
     except Exception as error:
@@ -262,12 +262,12 @@ def pursue(name: str, *, thin: bool, processes: int) -> list[Verdict]:
 
 
 def figures(*, quick: bool, processes: int = 1) -> list[Row]:
-    """A row for each task of each goal."""
+    """Make a row for each task of each goal."""
     return [row for name in GOALS for row in _measured(name, thin=quick, processes=processes)[0]]
 
 
 def _measured(name: str, *, thin: bool, processes: int) -> tuple[list[Row], list[Verdict]]:
-    """One goal; as these take long, standard error hears of each when it is done."""
+    """Measure one goal, and report it on standard error, as goals take long."""
     started = time.perf_counter()
     verdicts = pursue(name, thin=thin, processes=processes)
     seconds = time.perf_counter() - started
@@ -290,29 +290,26 @@ def _row(name: str, verdict: Verdict, seconds: str) -> Row:
 
 
 def record(rows: list[Row]) -> None:
-    """Rows of some goals take the place of what was recorded of these; the others stay."""
+    """Replace the recorded rows of these goals, and keep the others."""
     path = RESULTS / "goals.csv"
-    kept: list[Row] = []
-    if path.exists():
-        with path.open(newline="") as file:
-            kept = [dict(row) for row in csv.DictReader(file)]
     new = {row["goal"] for row in rows}
-    merged = [row for row in kept if row["goal"] not in new] + rows
-    write("goals", sorted(merged, key=lambda row: list(GOALS).index(str(row["goal"]))))
+    kept: list[Row] = [dict(row) for row in tables.read(path, missing_ok=True) if row["goal"] not in new]
+    tables.write(path, sorted(kept + rows, key=lambda row: list(GOALS).index(str(row["goal"]))))
 
 
 def main() -> int:
+    """Measure the named goals, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     words = [*GOALS, *GROUPS]
     parser.add_argument("names", nargs="*", default=["all"], metavar="NAME", help=", ".join(words))
-    parser.add_argument("--thin", action="store_true", help="few repetitions, as the tests have them")
-    parser.add_argument("--record", action="store_true", help="put what was measured in full into the CSV file")
+    parser.add_argument("--thin", action="store_true", help="few repetitions, as in the tests")
+    parser.add_argument("--record", action="store_true", help="write the results into the CSV file")
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
     if unknown := [name for name in given.names if name not in words]:
-        parser.error(f"no goal {unknown[0]!r}: {', '.join(words)}")
+        parser.error(f"no goal {unknown[0]!r}: choose from {', '.join(words)}")
     if given.thin and given.record:
-        parser.error("what is thinned is not recorded")
+        parser.error("--thin results are not recorded: drop --thin or --record")
     missed = 0
     for name in dict.fromkeys(each for word in given.names for each in GROUPS.get(word, (word,))):
         rows, verdicts = _measured(name, thin=given.thin, processes=given.processes)

@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and kill -9 at random moments: nothing half-written, nothing lost, nothing left behind.
 
-Processes are forked from one that has imported everything, so that hundreds of them can be killed in minutes. Each
-signal comes at a random moment of the time the work takes.
+Processes are forked from one that has imported everything, so that hundreds can be killed within minutes. Each signal
+is sent at a random moment of the work.
 """
 
 import random
@@ -15,16 +15,16 @@ from pathlib import Path
 import numpy as np
 
 import kernelwright as kw
-from robustness.tools import Row, Tally, blobs, interrupt, seconds_of, start_child
 from kernelwright import cli
 from kernelwright.experiments.runner import Experiment, Task, read_results, run
+from robustness.faults import Row, Tally, blobs, interrupt, seconds_of, start_child
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGKILL: "kill -9"}
 
 
 def figures(*, quick: bool) -> list[Row]:
-    """One row for each kind of work and signal; if quick, for some of these pairs."""
+    """Make a row for each kind of work and signal; ``quick`` tries some of these pairs."""
     kills = 3 if quick else 30
     with tempfile.TemporaryDirectory() as folder:
         work = (_checkpoints, _saves, _predictions, _fits, _reproductions)
@@ -48,12 +48,12 @@ def _no_traceback(tally: Tally, errors: Path) -> None:
 
 
 def _seconds_in_a_child(work: Callable[[], object], errors: Path) -> float:
-    """How long some work takes where it will be interrupted: to fork may take longer than the work."""
+    """Measure how long some work takes in a child: forking may take longer than the work."""
     return seconds_of(lambda: interrupt(start_child(work, errors), 3600, signal.SIGKILL))
 
 
 def _moments(usual: float, rng: random.Random) -> Iterator[float]:
-    """When to interrupt work that usually takes so long: later and later, should the machine have become slower."""
+    """Draw moments to interrupt work that usually takes so long: later and later, as the machine may have slowed."""
     most = 0.6 * usual
     while True:
         yield rng.uniform(0, most)
@@ -64,7 +64,7 @@ def _moments(usual: float, rng: random.Random) -> Iterator[float]:
 
 
 def _checkpoints(folder: Path, how: signal.Signals, kills: int) -> Tally:
-    """A fit with a checkpoint is begun again after each kill, and ends with the numbers of one that was let be."""
+    """Restart a fit with a checkpoint after each kill: it must end with the numbers of an uninterrupted fit."""
     tally = Tally(f"fit with a checkpoint, {NAMES[how]}")
     place, rng = _new_folder(folder, "checkpoint"), random.Random(int(how))
     X, y = blobs(400)
@@ -77,13 +77,13 @@ def _checkpoints(folder: Path, how: signal.Signals, kills: int) -> Tally:
 
     def whole_job(checkpoint: Path) -> None:
         with warnings.catch_warnings():
-            # An interrupted fit keeps its best epoch and says so. Here it is to be gone on with instead.
+            # An interrupted fit keeps its best epoch and warns. Here it must be resumed instead.
             warnings.filterwarnings("error", "Interrupted")
             try:
                 model = fit(checkpoint)
             except UserWarning:
                 raise SystemExit(130) from None
-            except TypeError as error:  # NumPy's, while it compares types: it makes one of whatever happens then
+            except TypeError as error:  # NumPy turns an interrupt while it compares types into this
                 if "Cannot compare structured arrays" not in str(error):
                     raise
                 raise SystemExit(130) from None
@@ -95,7 +95,7 @@ def _checkpoints(folder: Path, how: signal.Signals, kills: int) -> Tally:
     while tally.tried < kills:
         attempt += 1
         checkpoint = place / f"run{attempt}"
-        for moment in _moments(usual, rng):  # killed again and again until it gets through
+        for moment in _moments(usual, rng):  # kill it again and again until it gets through
             child = start_child(lambda path=checkpoint: whole_job(path), place / "errors")
             status = interrupt(child, moment, how)
             if status in (0, None):
@@ -103,7 +103,7 @@ def _checkpoints(folder: Path, how: signal.Signals, kills: int) -> Tally:
             tally.check(status in (130, -int(how)), f"status {status}")
         loaded = kw.load(checkpoint.with_suffix(".kw"))
         if not np.array_equal(loaded.predict_proba(X), expected):
-            tally.check(False, "another result than without interruptions")
+            tally.check(False, "not the result of an uninterrupted fit")
         if left := _parts(place):
             tally.check(False, f"left behind: {left}")
         _no_traceback(tally, place / "errors")
@@ -111,7 +111,7 @@ def _checkpoints(folder: Path, how: signal.Signals, kills: int) -> Tally:
 
 
 def _saves(folder: Path, how: signal.Signals, kills: int) -> Tally:
-    """At every moment the file is one of the two models that are written in turn."""
+    """Check that the file is always one of the two models that are written in turn."""
     tally = Tally(f"save, {NAMES[how]}")
     place, rng = _new_folder(folder, "save"), random.Random(int(how))
     path = place / "model.kw"
@@ -120,13 +120,13 @@ def _saves(folder: Path, how: signal.Signals, kills: int) -> Tally:
     answers = [model.predict_proba(X) for model in models]
     usual = seconds_of(lambda: kw.save(models[0], path))
 
-    def write_for_ever() -> None:
+    def write_forever() -> None:
         while True:
             for model in models:
                 kw.save(model, path)
 
     for _ in range(kills):
-        status = interrupt(start_child(write_for_ever, place / "errors"), rng.uniform(0, 6 * usual), how)
+        status = interrupt(start_child(write_forever, place / "errors"), rng.uniform(0, 6 * usual), how)
         found = kw.load(path).predict_proba(X)
         whole = any(np.array_equal(found, answer) for answer in answers)
         tally.check(whole and status in (130, -int(how)), f"status {status}, whole {whole}")
@@ -156,7 +156,7 @@ def _command(*arguments: object) -> Callable[[], None]:
 
 
 def _killed_command(tally: Tally, work: Callable[[], None], output: Path, how: signal.Signals, kills: int) -> Tally:
-    """The output is the old file or the whole new one; what was said is "stopped" or nothing."""
+    """Check that the output is the old file or the whole new one, and that no traceback is printed."""
     place, rng = output.parent, random.Random(int(how))
     started = _seconds_in_a_child(work, place / "errors")
     new = output.read_bytes()
@@ -165,7 +165,7 @@ def _killed_command(tally: Tally, work: Callable[[], None], output: Path, how: s
         output.write_bytes(b"old")
         found = interrupt(start_child(work, place / "errors"), rng.uniform(0, started), how)
         if found in (0, None):
-            continue  # it was done before
+            continue  # it had finished
         content = output.read_bytes()
         good = found in (status, -int(how)) and content in (b"old", new)
         tally.check(good, f"status {found}, {len(content)} bytes")
@@ -204,7 +204,7 @@ def _trial(number: int) -> dict[str, float]:
 
 
 def _reproductions(folder: Path, how: signal.Signals, kills: int) -> Tally:
-    """Every trial is in the file once and whole, and the file is that of a run that was let be."""
+    """Check that every trial is in the file once and whole, as after an uninterrupted run."""
     tally, rng = Tally(f"reproduce, {NAMES[how]}"), random.Random(int(how))
     tasks = [Task("row", "column", number, _trial, (number,)) for number in range(30)]
     experiment = Experiment("toy", "A toy", lambda quick: tasks)
@@ -225,7 +225,7 @@ def _reproductions(folder: Path, how: signal.Signals, kills: int) -> Tally:
             tally.check(good, f"status {status}, {known} results became {found}")
             known = found
         if (output / "toy.csv").read_text() != expected:
-            tally.check(False, "another file than without interruptions")
+            tally.check(False, "not the file of an uninterrupted run")
         if left := _parts(output):
             tally.check(False, f"left behind: {left}")
     return tally

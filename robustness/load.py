@@ -1,16 +1,17 @@
-"""Many rows and many fits: memory stays where it was."""
+"""Many rows and many fits: memory must not grow."""
 
 import json
 from tempfile import TemporaryDirectory
 
-from robustness.tools import Row, Tally, python
+from robustness.faults import Row, Tally, python
 
-BREATH = 2**28  # bytes that a batch may hold for a moment
+BREATH = 2**28  # bytes that a batch may need for a moment
 
 STREAM = """
 import json, statistics
 import kernelwright as kw
-from robustness.tools import blobs, memory
+from robustness.faults import blobs
+from tools.processes import memory
 X, y = blobs(150)
 model = kw.EmbeddingClassifier(random_state=0).fit(X, y)
 held, total = [], 0
@@ -18,7 +19,7 @@ for number in range({batches}):
     batch, _ = blobs(10_000, seed=number)
     total += len(model.predict_proba(batch))
     held.append(memory())
-few = max(len(held) // 10, 3)  # a single moment says little: blocks are taken and given back
+few = max(len(held) // 10, 3)  # single moments vary: blocks are allocated and freed
 print(json.dumps([total, statistics.median(held[:few]), statistics.median(held[-few:]), max(held)]))
 """
 
@@ -26,7 +27,8 @@ FITS = """
 import json, warnings
 warnings.simplefilter("ignore")
 import kernelwright as kw
-from robustness.tools import blobs, memory
+from robustness.faults import blobs
+from tools.processes import memory
 kinds = [
     kw.EmbeddingClassifier(random_state=0),
     kw.EmbeddingClassifier(kw.kernels.Gaussian("median"), learn=None),
@@ -45,7 +47,8 @@ COMMAND = """
 import json, sys, time
 from pathlib import Path
 import numpy as np
-from robustness.tools import blobs, memory
+from robustness.faults import blobs
+from tools.processes import memory
 from kernelwright.cli import run
 folder = Path({folder!r})
 def table(n, name, labels):
@@ -65,7 +68,7 @@ print(json.dumps([status, lines, time.perf_counter() - started, memory("VmHWM")]
 
 
 def figures(*, quick: bool) -> list[Row]:
-    """Three kinds of load."""
+    """Measure three kinds of load."""
     return [_stream(12 if quick else 100), _fits(100 if quick else 1000), _command(20_000 if quick else 1_000_000)]
 
 

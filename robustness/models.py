@@ -1,4 +1,4 @@
-"""Settings of all estimators, each drawn from a generator and described in words."""
+"""Random settings of all estimators, with a description of each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = ["FAMILIES", "KERNELS", "LEARN", "Model", "classifier"]
 
 Random = np.random.Generator
 
-KERNELS: dict[str, Callable[[int], Any]] = {  # by the number of columns
+KERNELS: dict[str, Callable[[int], Any]] = {  # by number of columns
     "default": lambda d: None,
     "Gaussian": lambda d: Gaussian(),
     "Gaussian ard": lambda d: Gaussian(ard=True),
@@ -86,7 +86,7 @@ RIDGES: list[Any] = ["auto", "auto", 1e-2, 1e-6, 1e-10, 1e-14, 1e-300, 1e3]
 
 @dataclass(frozen=True)
 class Model:
-    """An estimator in words, how to make it, and what it learns from."""
+    """An estimator: its description, how to make it, and what it learns from."""
 
     family: str
     words: str
@@ -97,7 +97,7 @@ class Model:
 
 
 def _described(family: str, cls: type, settings: dict[str, Any], parts: dict[str, Callable[[], Any]], **more: Any):
-    """A model with plain settings, and parts that are made anew for every fit."""
+    """Describe a model with plain settings, and parts that are made anew for every fit."""
     said = ", ".join(f"{name}={value!r}" for name, value in settings.items() if not callable(value))
     named = ", ".join(parts)
     words = f"{cls.__name__}({said})" + (f" with {named}" if named else "")
@@ -109,7 +109,7 @@ def _described(family: str, cls: type, settings: dict[str, Any], parts: dict[str
 
 
 def classifier(d: int, kernel: str = "default", **settings: Any) -> Model:
-    """``EmbeddingClassifier`` with a kernel by its name."""
+    """Make an ``EmbeddingClassifier`` with a kernel by its name."""
     parts = {} if kernel == "default" else {f"kernel {kernel}": lambda: KERNELS[kernel](d)}
     return _described("EmbeddingClassifier", EmbeddingClassifier, {"random_state": 0} | settings, parts)
 
@@ -221,13 +221,13 @@ def _two_stages(rng: Random, d: int) -> Model:
 
 
 def logarithm(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """A similarity with negative eigenvalues, in units in which no input is too large."""
+    """Return an indefinite similarity, in units in which no input is too large."""
     unit = max(float(np.abs(X).max(initial=0.0)), float(np.abs(Z).max(initial=0.0)), 1e-300)
     return -np.log1p(np.linalg.norm(X[:, None] / unit - Z / unit, axis=-1))
 
 
 def _small_network(d: int) -> nn.Module:
-    """A network whose numbers are the same every time."""
+    """Make a network with fixed weights."""
     module = nn.Sequential(nn.Linear(d, 6), nn.Tanh())
     for number, parameter in enumerate(module.parameters()):
         values = np.random.default_rng(number).normal(size=tuple(parameter.shape)) / np.sqrt(d)
@@ -236,7 +236,7 @@ def _small_network(d: int) -> nn.Module:
 
 
 class TrainingLoop:
-    """One objective, minimised: the value at the start and at the end are both found anew, by the objective itself."""
+    """Minimise one objective; the objective itself computes the values before and after."""
 
     def __init__(self, kernel: Any, ridge: float, objective: Objective, optimizer: Any) -> None:
         self.hyper, self.objective, self.optimizer = Hyperparameters(kernel, ridge), objective, optimizer
@@ -256,7 +256,7 @@ class TrainingLoop:
         return self
 
     def predict(self, new: Any) -> np.ndarray:
-        """What was learned."""
+        """Return the learned values."""
         return np.concatenate([[self.end], *(value.ravel() for value in plain_values(self.hyper).values())])
 
 
@@ -280,7 +280,7 @@ def _training_loop(rng: Random, d: int) -> Model:
     return Model("training loop", words, make)
 
 
-# How often each family is drawn: the cheap and central one most.
+# How often each family is drawn: most often the cheap and central one.
 FAMILIES: dict[Callable[[Random, int], Model], float] = {
     _any_classifier: 0.5,
     _explicit: 0.12,

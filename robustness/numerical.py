@@ -1,7 +1,7 @@
-"""Thousands of numbered problems: each fit must end in a finite model or in a documented error.
+"""Thousands of numbered problems: each fit must end in a finite model or a documented error.
 
-``python -m robustness.numerical [--quick] [--only NUMBER] [--seed SEED]``; ``--only`` repeats one problem, with what went
-wrong in full.
+``python -m robustness.numerical [--quick] [--only NUMBER] [--seed SEED]``; ``--only`` repeats one problem and prints
+its full traceback.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 
 import kernelwright
-from robustness.models import TrainingLoop
-from robustness.problems import SEED, Problem, problem
 from kernelwright import MemoryBudgetError, NumericalError, NumericalRepairWarning
 from kernelwright.errors import PrecisionWarning
+from robustness.models import TrainingLoop
+from robustness.problems import SEED, Problem, problem
 
 __all__ = ["figures"]
 
 PROBLEMS = 2200
-QUICK_STEP, QUICK_UP_TO = 37, 150  # of the quick version: one problem in so many, and their rows and columns
-LARGE = 1000  # rows, columns or classes: such problems are solved once only
+QUICK_STEP, QUICK_UP_TO = 37, 150  # quick: one problem in so many, of fewer rows and columns
+LARGE = 1000  # rows, columns or classes: larger problems are solved only once
 
 DOCUMENTED = (NumericalError, MemoryBudgetError, ValueError, TypeError)
 
@@ -47,19 +47,19 @@ class Outcome:
 
 
 def figures(*, quick: bool) -> list[dict[str, object]]:
-    """A row for all problems, then one for each kind of data and one for each family of models."""
+    """Make a row for all problems, for each kind of data, and for each family of models."""
     if quick:
         return table(run([n for n in range(0, PROBLEMS, QUICK_STEP) if max(problem(n).shape) < QUICK_UP_TO], SEED))
     return table(run(range(PROBLEMS), SEED))
 
 
 def run(numbers: Iterable[int], seed: int) -> list[Outcome]:
-    """Solve the problems of these numbers."""
+    """Solve the problems with these numbers."""
     return [attempt(problem(number, seed)) for number in numbers]
 
 
 def table(outcomes: list[Outcome]) -> list[dict[str, object]]:
-    """Outcomes, counted."""
+    """Count the outcomes by kind of data and by family of models."""
     groups: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         groups[f"data: {outcome.problem.kind}"].append(outcome)
@@ -87,11 +87,11 @@ def _row(what: str, group: list[Outcome]) -> dict[str, object]:
 
 
 class Broken(Exception):
-    """A promise that a model did not keep."""
+    """A promise that a model broke."""
 
 
 def attempt(given: Problem) -> Outcome:
-    """Solve a problem twice and judge what came out."""
+    """Solve a problem twice and judge the results."""
     start, end, message = time.perf_counter(), "model", ""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -108,10 +108,10 @@ def attempt(given: Problem) -> Outcome:
 
 
 def documented(error: Exception) -> bool:
-    """Whether an error is one that a user is told of: of the right kind, and raised on purpose, with a message.
+    """Say whether an error is meant for users: of a documented type, raised on purpose, with a message.
 
-    An accident in the middle of a formula may be a ValueError as well. It is told apart by the line that it comes
-    from: a ``raise`` of this package or of scikit-learn's checks of the input.
+    An accident in the middle of a formula may also be a ValueError. What tells them apart is the line of code: a
+    ``raise`` in this package or in scikit-learn's input checks.
     """
     if not isinstance(error, DOCUMENTED) or not str(error) or error.__traceback__ is None:
         return False
@@ -123,7 +123,7 @@ def documented(error: Exception) -> bool:
 
 
 def solve(given: Problem) -> dict[str, np.ndarray]:
-    """Fit a fresh model to fresh data, check what can be checked, and return what it says of new rows."""
+    """Fit a fresh model to fresh data, check it, and return its answers on new rows."""
     sample, model = given.sample(), given.model.make()
     weights = {} if sample.weights is None or not given.model.weighted else {"sample_weight": sample.weights}
     model.fit(sample.X, sample.y, **weights)
@@ -138,7 +138,7 @@ def solve(given: Problem) -> dict[str, np.ndarray]:
 
 
 def answers(model: Any, new: Any) -> dict[str, np.ndarray]:
-    """What a fitted model says of new rows."""
+    """Return the answers of a fitted model on new rows."""
     if hasattr(model, "expectation"):
         return {"weights": model.weights(new), "expectation": model.expectation(new)}
     if hasattr(model, "support"):
@@ -151,22 +151,22 @@ def answers(model: Any, new: Any) -> dict[str, np.ndarray]:
 
 
 def expect_probabilities(P: np.ndarray) -> None:
-    """In [0, 1], of sum one."""
+    """Check that probabilities lie in [0, 1] and sum to one."""
     if P.min() < 0 or P.max() > 1:
-        raise Broken(f"Probabilities from {P.min()} to {P.max()}")
+        raise Broken(f"Probabilities range from {P.min()} to {P.max()}")
     if np.abs(P.sum(1) - 1).max() > 1e-9:
-        raise Broken(f"Probabilities of sum {P.sum(1)}")
+        raise Broken(f"Probabilities sum to {P.sum(1)}")
 
 
 def expect_same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> None:
-    """The same problem has the same answer, to the bit."""
+    """Check that two fits give the same answers, to the bit."""
     for name in first:
         if not np.array_equal(first[name], second[name]):
             raise Broken(f"{name} differ between two fits by {np.abs(first[name] - second[name]).max()}")
 
 
 def expect_descent(model: Any) -> None:
-    """The optimiser ends no higher than it started (mini-batches, whose values cannot be compared, aside)."""
+    """Check that the optimiser ends no higher than it started (not for mini-batches, whose values do not compare)."""
     if isinstance(model, TrainingLoop):
         if not model.end <= model.start + 1e-9 * abs(model.start):
             raise Broken(f"The objective was {model.start} at the start and {model.end} at the end")
@@ -180,6 +180,7 @@ def expect_descent(model: Any) -> None:
 
 
 def main() -> None:
+    """Solve the problems and print the outcomes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", type=int, help="the number of one problem")

@@ -1,6 +1,6 @@
-"""Numbered problems: a number always gives the same data and the same model, so that any failure can be repeated.
+"""Numbered problems: a number always gives the same data and model, so that any failure can be repeated.
 
-The first numbers are a written list: every kind of data with the default model, every kernel with every way to learn,
+The first numbers are a fixed list: every kind of data with the default model, every kernel with every way to learn,
 every solver, and the largest sizes. The others are drawn at random from the same kinds.
 """
 
@@ -13,9 +13,9 @@ from functools import cache
 
 import numpy as np
 
+from kernelwright.features import RandomFourier
 from robustness.data import KINDS, Kind, Random, Sample, ordinary, plain
 from robustness.models import FAMILIES, KERNELS, LEARN, Model, classifier, logarithm
-from kernelwright.features import RandomFourier
 
 __all__ = ["Problem", "problem"]
 
@@ -24,7 +24,7 @@ SEED = 20_240_601
 
 @dataclass(frozen=True)
 class Problem:
-    """What is solved, in words and in numbers."""
+    """The data and the model of a problem."""
 
     number: int
     kind: str
@@ -38,7 +38,7 @@ class Problem:
         return f"problem {self.number}: {self.kind}, {n} rows, {d} columns, {m} classes; {self.model.words}"
 
     def sample(self) -> Sample:
-        """The data as the model takes them."""
+        """Draw the data in the form that the model takes."""
         rng = np.random.default_rng((self.seed, self.number, 1))
         sample = self.change(ordinary(rng, *self.shape), rng)
         if self.model.words.endswith("kernel precomputed"):
@@ -49,7 +49,7 @@ class Problem:
 
 
 def problem(number: int, seed: int = SEED) -> Problem:
-    """The problem of this number."""
+    """Return the problem with this number."""
     written = _written()
     if number < len(written):
         return replace(written[number], number=number, seed=seed)
@@ -73,7 +73,7 @@ def _words(function: Kind) -> str:
 
 
 def _up_to(rng: Random, low: int, high: int) -> int:
-    """Small ones more often."""
+    """Draw an integer, small ones more often."""
     return round(float(np.exp(rng.uniform(np.log(low), np.log(high)))))
 
 
@@ -92,7 +92,7 @@ SHAPES: dict[str, Callable[[Random], tuple[int, int, int]]] = {
 }
 
 
-# The written list ----------------------------------------------------------------------------------------------
+# The fixed list ------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -134,7 +134,7 @@ def _with_fourier(model: Model):
 
 
 def _as_gram(sample: Sample) -> Sample:
-    """The matrix of inner products, of rows in units of the largest number."""
+    """Replace rows by their inner products, in units of the largest number."""
     if not isinstance(sample.X, np.ndarray):
         return sample
     X, new = (np.asarray(table, dtype=np.float64) for table in (sample.X, sample.new))
@@ -143,7 +143,7 @@ def _as_gram(sample: Sample) -> Sample:
 
 
 def _as_strings(sample: Sample) -> Sample:
-    """A letter for each number by its sign and size; letters of zeros are left out, so that some strings are empty."""
+    """Replace each number by a letter for its sign and size; zeros are left out, so some strings are empty."""
     if not isinstance(sample.X, np.ndarray):
         return sample
 

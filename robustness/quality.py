@@ -1,10 +1,10 @@
-"""Forty made-up tasks: how good are the answers of ``EmbeddingClassifier()``, next to those of plain rivals?
+"""Forty synthetic tasks, to see how good ``EmbeddingClassifier()`` is next to plain rivals.
 
-``python -m robustness.quality [TASK ...] [--seeds N] [--processes N]`` prints them; without names, all tasks.
-``python robustness/run.py quality`` writes ``robustness/results/quality.csv``, and ``python docs/tables.py`` brings it to
-the pages: docs/limits.md names the tasks on which the default is more than three points behind the best rival. That is
-a limit that is told, and no failure. A failure is an answer that is worse than none: a log loss above that of the class
-frequencies by more than .02, or one that is not finite.
+``python -m robustness.quality [TASK ...] [--seeds N] [--processes N]`` prints the tasks, all of them by default.
+``python -m robustness.run quality`` writes ``robustness/results/quality.csv``, and ``python -m docs.tables`` puts it
+into the pages: docs/limits.md lists the tasks on which the default is more than three points behind the best rival.
+That is a documented limit, not a failure. A failure is an answer that is worse than none: a log loss that is more than
+.02 above that of the class frequencies, or not finite.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 
 from robustness import tasks
-from robustness.run import show
 from robustness.tasks import Draw, Table, split
-from robustness.tools import Row
 from robustness.trials import line, log_loss, log_loss_of_frequencies, machine, ours, spread
+from tools.tables import Row, show
 
 __all__ = ["TASKS", "figures", "scores"]
 
@@ -76,7 +75,7 @@ TASKS: dict[str, tuple[Draw, int]] = {
     "probabilities: thresholds": (tasks.thresholds, 500),
     "probabilities: a rare class": (partial(tasks.logistic, d=3, slope=1.5, start=-4.0), 2000),
 }
-# Quick, and the default is level with the best on them: if that changes, one seed shows it.
+# Fast tasks on which the default is level with the best: if that changes, one seed shows it.
 QUICK = (
     "linear, 2 columns, 200 rows",
     "xor",
@@ -92,7 +91,7 @@ QUICK = (
 
 
 def methods() -> dict[str, Any]:
-    """The default, and rivals that need no choice either."""
+    """Make the default, and rivals that need no tuning either."""
     return {
         "kernelwright": ours(),
         "logistic": line(),
@@ -102,7 +101,7 @@ def methods() -> dict[str, Any]:
 
 
 def scores(name: str, seed: int) -> dict[str, dict[str, float]]:
-    """Accuracy, log loss and, where the truth is known, the slope of logits, of each method; and of the frequencies."""
+    """Score each method by accuracy, log loss and, if the truth is known, logit slope; add the class frequencies."""
     draw, n = TASKS[name]
     table, new = split(draw(np.random.default_rng([seed, n]), n + NEW_ROWS), n)
     found = {method: _scores_of(model, table, new) for method, model in methods().items()}
@@ -112,7 +111,7 @@ def scores(name: str, seed: int) -> dict[str, dict[str, float]]:
 def _scores_of(model: Any, table: Table, new: Table) -> dict[str, float]:
     model.fit(table.X, table.y)
     found = {"accuracy %": 100 * float((model.predict(new.X) == new.y).mean())}
-    if not hasattr(model, "predict_proba"):  # Platt's way, by the margins of five folds
+    if not hasattr(model, "predict_proba"):  # Platt's sigmoid on the margins of five folds
         model = CalibratedClassifierCV(model, ensemble=False).fit(table.X, table.y)
     found["log loss"] = log_loss(model, new)
     if new.truth is not None:
@@ -121,9 +120,9 @@ def _scores_of(model: Any, table: Table, new: Table) -> dict[str, float]:
 
 
 def logit_slope(guess: np.ndarray, truth: np.ndarray) -> float:
-    """By what the logits of guessed probabilities must be multiplied, besides a shift, to fit the true ones best.
+    """Fit the factor, besides a shift, by which predicted logits must be multiplied to match the true probabilities.
 
-    Above 1 the guesses are too timid, below 1 too sure.
+    Above 1 the predictions are underconfident, below 1 overconfident.
     """
     z = logit(np.clip(guess, 1e-4, 1 - 1e-4))
 
@@ -135,7 +134,7 @@ def logit_slope(guess: np.ndarray, truth: np.ndarray) -> float:
 
 
 def figures(*, quick: bool, processes: int = 1, names: list[str] | None = None, seeds: int = SEEDS) -> list[Row]:
-    """A row for each task, means over seeds."""
+    """Make a row for each task, with means over seeds."""
     chosen = names or list(QUICK if quick else TASKS)
     seeds = 1 if quick else seeds
     started = time.perf_counter()
@@ -159,12 +158,12 @@ def _row(name: str, trials: list[dict[str, dict[str, float]]]) -> Row:
     for method in methods():
         known = "logit slope" in trials[0][method]
         row[f"logit slope {method}"] = f"{mean(method, 'logit slope'):.2f}" if known else ""
-    fine = losses["kernelwright"] <= losses["frequencies"] + WORSE_THAN_NONE  # false of NaN, too
+    fine = losses["kernelwright"] <= losses["frequencies"] + WORSE_THAN_NONE  # also false for NaN
     return {**row, "tried": len(trials), "failures": int(not fine), "seconds": ""}
 
 
 def shown(rows: list[Row]) -> list[Row]:
-    """Rows that fit on a screen: the methods side by side."""
+    """Put the methods side by side, so that rows fit on a screen."""
 
     def side_by_side(row: Row, measure: str) -> str:
         cells = [str(row[f"{measure} {method}"]) for method in methods()]
@@ -180,16 +179,17 @@ def shown(rows: list[Row]) -> list[Row]:
 
 
 def main() -> int:
+    """Measure the named tasks, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="TASK", help="all tasks whose names begin like this")
+    parser.add_argument("names", nargs="*", metavar="TASK", help="tasks whose names begin like this")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
     names = [name for name in TASKS if not given.names or name.startswith(tuple(given.names))]
     if not names:
-        parser.error(f"no task begins with {' or '.join(given.names)}: {'; '.join(TASKS)}")
+        parser.error(f"no task begins with {' or '.join(given.names)}: choose from {'; '.join(TASKS)}")
     rows = figures(quick=False, processes=given.processes, names=names, seeds=given.seeds)
-    show("Forty made-up tasks", shown(rows))
+    show("Forty synthetic tasks", shown(rows))
     return 1 if any(row["failures"] for row in rows) else 0
 
 

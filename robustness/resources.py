@@ -1,4 +1,4 @@
-"""Memory, disk, folders and cores that are short: refused in advance, told in a sentence, old files untouched."""
+"""Too little memory, disk, permission or cores: refused in advance, with a clear error, old files untouched."""
 
 import contextlib
 import errno
@@ -20,16 +20,16 @@ from unittest.mock import patch
 import numpy as np
 
 import kernelwright as kw
-from robustness.tools import ROOT, Row, Tally, blobs, python
 from kernelwright.experiments.runner import Experiment, Task, read_results, run
 from kernelwright.storage.files import write_whole
+from robustness.faults import ROOT, Row, Tally, blobs, python
 
 LARGEST_RATIO = 1.3  # of measured memory to its estimate
-SMALL_THINGS = 2**26  # bytes of a fit of hardly any rows: estimates are of matrices
+SMALL_THINGS = 2**26  # bytes that even a tiny fit needs: estimates count matrices only
 
 
 def figures(*, quick: bool) -> list[Row]:
-    """One row for each thing that may be short."""
+    """Make a row for each scarce resource."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         rows = [_refusals(), _peaks({CLASSIFIER.format(None, "exact"): (1000,)} if quick else FITTED)]
@@ -44,7 +44,7 @@ GAUSSIAN = kw.kernels.Gaussian(1.0)
 
 
 def _refusals() -> Row:
-    """Every estimator that holds a matrix of its rows says what it needs, and what to do instead."""
+    """Check that every estimator with a matrix of its rows says what it needs, and what to do instead."""
     tally = Tally("fits that cannot fit are refused with an estimate")
     X, y = blobs(300)
     estimators = [kw.EmbeddingClassifier(GAUSSIAN, solver=solver) for solver in ("auto", *SOLVERS)]
@@ -64,7 +64,7 @@ def _refusals() -> Row:
         with patch("kernelwright.arrays.free_memory", lambda: 1e5):
             try:
                 estimator.fit(X, y)
-                tally.check(False, f"{estimator} was fitted")
+                tally.check(False, f"{estimator} was not refused")
             except kw.MemoryBudgetError as error:
                 tally.check("needs about" in str(error) and str(error).count(". ") >= 1, error)
     return tally.row()
@@ -75,7 +75,8 @@ import sys, warnings
 warnings.simplefilter("ignore")
 import kernelwright as kw
 import kernelwright.baselines, kernelwright.hyper, kernelwright.hyperkernels
-from robustness.tools import blobs, peak_of
+from robustness.faults import blobs
+from tools.processes import peak_of
 from kernelwright import arrays
 
 estimates = []
@@ -88,14 +89,14 @@ def fit(n):
     X, y = blobs(n)
     return lambda: MODEL.fit(X, y)
 
-fit(20)()  # what is loaded once does not count
+fit(20)()  # lazy imports do not count
 for module in list(sys.modules.values()):
     if getattr(module, "check_memory", None) is arrays.check_memory and module is not arrays:
         module.check_memory = noting
 print(peak_of(fit(ROWS)) / (max(estimates) + SMALL_THINGS))
 """
 CLASSIFIER = "kw.EmbeddingClassifier({}, solver={!r}, random_state=0)"
-# What is fitted, and to how many rows: as many as need matrices that are larger than all else.
+# Models and numbers of rows, large enough for matrices to outweigh everything else.
 FITTED: dict[str, tuple[int, ...]] = {
     CLASSIFIER.format(None, "exact"): (1000, 2000, 4000),
     CLASSIFIER.format(None, "nystroem"): (1000, 2000, 4000),
@@ -136,7 +137,7 @@ def _peaks(fitted: dict[str, tuple[int, ...]]) -> Row:
 
 
 def _writers(folder: Path) -> dict[str, Callable[[], object]]:
-    """What writes files: each is to leave an old file as it was."""
+    """List what writes files; each must leave an old file as it was."""
     X, y = blobs(200)
     model = kw.EmbeddingClassifier(GAUSSIAN, learn=None).fit(X, y)
     network = kw.EmbeddingNetworkClassifier(max_epochs=2, hidden=(64, 64), checkpoint=folder / "checkpoint")
@@ -155,7 +156,7 @@ def _many_numbers() -> dict[str, float]:
 
 @contextlib.contextmanager
 def _small_files(n_bytes: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes: a write fails in the middle, as on a disk that is full."""
+    """Limit the size of files: a write fails in the middle, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
@@ -168,7 +169,7 @@ def _small_files(n_bytes: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system in memory, where one may be mounted; else the folder itself."""
+    """Mount a file system in memory if allowed; else use the folder itself."""
     folder.mkdir(parents=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     mounted = shutil.which("mount") and subprocess.run(command, capture_output=True).returncode == 0
@@ -183,7 +184,7 @@ def _fails_well(tally: Tally, folder: Path, kinds: tuple[int, ...], limit: conte
     for name, write in _writers(folder).items():
         write()
         before = (folder / name).read_bytes()
-        if name in ("checkpoint", "toy.csv"):  # these go on where they were, so there must be something to do
+        if name in ("checkpoint", "toy.csv"):  # these resume, so there must be something left to do
             (folder / name).unlink()
             before = b""
         with limit:
@@ -212,7 +213,7 @@ def _full_disk(folder: Path) -> Row:
 
 
 class _Again(contextlib.AbstractContextManager):
-    """A context that can be entered many times."""
+    """A context that can be entered repeatedly."""
 
     def __init__(self, make: Callable[[], contextlib.AbstractContextManager]) -> None:
         self.make = make
@@ -227,7 +228,7 @@ class _Again(contextlib.AbstractContextManager):
 
 @contextlib.contextmanager
 def _filled(disk: Path) -> Iterator[None]:
-    """Hardly a byte is left on a disk."""
+    """Fill a disk up to the last few bytes."""
     ballast = disk / "ballast"
     with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
         while file.write(bytes(2**12)):
@@ -249,7 +250,7 @@ def _without_writing(folder: Path) -> Iterator[None]:
 
 def _read_only(folder: Path) -> Row:
     tally = Tally("a read-only folder: a clear error, the old file untouched")
-    if os.geteuid() == 0:  # who may write anywhere needs a disk that nobody may write to
+    if os.geteuid() == 0:  # root may write anywhere, so the disk itself must be read-only
         with _small_disk(folder / "read-only", "20M") as disk:
             _fails_well(tally, disk, (errno.EROFS,), _Again(lambda: _without_writing(disk)))
     else:
@@ -285,7 +286,7 @@ assert distances._compile() is not None
 
 
 def _no_home(folder: Path) -> Row:
-    """No home, no place for caches, and a package that may not be written to: fits, compiled loops, pictures."""
+    """Fit, compile and draw without a home folder or caches, from a read-only package."""
     tally = Tally("no home folder and a package that is read-only")
     lacking = {"HOME": "/proc/nowhere", "PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"}
     with _small_disk(folder / "package", "20M") as disk:
@@ -304,14 +305,14 @@ ANSWERS = """
 import warnings
 warnings.simplefilter("ignore")
 import kernelwright as kw
-from robustness.tools import blobs
+from robustness.faults import blobs
 X, y = blobs(700)
 print(kw.EmbeddingClassifier(random_state=0).fit(X, y).predict_proba(X[:50]).tolist())
 """
 
 
 def _one_core() -> Row:
-    """The same answers on one core as on all."""
+    """Check that one core gives the same answers as all."""
     tally = Tally("one core: the same answers as on all")
     if shutil.which("taskset"):
         free = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
@@ -339,7 +340,7 @@ def _one_number(trial: int) -> dict[str, float]:
 
 
 def _many_writers(folder: Path, n: int) -> Row:
-    """Processes that write the same files at once: all are done, every file is whole, results are there once."""
+    """Write the same files from many processes: all finish, every file is whole, each result is there once."""
     tally = Tally("many processes writing to one folder")
     place = folder / "shared"
     place.mkdir()

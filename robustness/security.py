@@ -1,4 +1,4 @@
-"""Files from strangers: model files, tables and names that were made to do harm."""
+"""Untrusted files: model files, tables and names that were made to do harm."""
 
 import gzip
 import json
@@ -15,16 +15,17 @@ import numpy as np
 import pandas as pd
 
 import kernelwright as kw
-from robustness.tools import Row, Tally, blobs, peak_of, python
 from kernelwright.cli import run
 from kernelwright.persistence.classes import listed_class, saved_class
+from robustness.faults import Row, Tally, blobs, python
 from tests.persistence import forging
+from tools.processes import peak_of
 
-BOMB = 2**28  # bytes that unpack from a few
+BOMB = 2**28  # bytes that a small file unpacks to
 
 
 def figures(*, quick: bool) -> list[Row]:
-    """One row for each door."""
+    """Make a row for each way in."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         place = Path(folder)
@@ -50,7 +51,7 @@ def _is_refused(path: Path) -> tuple[bool, object]:
 
 
 def _forged_models(folder: Path) -> Row:
-    """Right digests, wrong content: classes, dtypes, shapes, references, state in place of methods."""
+    """Try valid digests with forged content: classes, dtypes, shapes, references, state in place of methods."""
     tally = Tally("forged model files are refused")
     for table, _, arrays in forging.FORGERIES.values():
         forging.forge(folder / "model.kw", table, *arrays)
@@ -59,7 +60,7 @@ def _forged_models(folder: Path) -> Row:
 
 
 def _archives(folder: Path) -> Row:
-    """Bombs, names that lead elsewhere, links, members twice or too many."""
+    """Try zip bombs, names that lead elsewhere, links, repeated members and too many of them."""
     tally = Tally("tricks with archives are refused, in little memory")
     path = folder / "archive.kw"
     kw.save(kw.kernels.Gaussian(1.0), path)
@@ -89,7 +90,7 @@ def _archives(folder: Path) -> Row:
 
 
 def _damaged_models(folder: Path, n: int) -> Row:
-    """Bytes changed, cut, swapped at random: refused, or the same model."""
+    """Change, cut and swap bytes at random: the file is refused, or gives the same model."""
     tally = Tally("damaged model files are refused or the same model")
     X, y = blobs(30)
     first, second = folder / "first.kw", folder / "second.kw"
@@ -108,7 +109,7 @@ def _damaged_models(folder: Path, n: int) -> Row:
 
 
 def _classes() -> Row:
-    """Classes and functions outside the list of what may be restored."""
+    """Ask for classes and functions that may not be restored."""
     tally = Tally("classes that run code cannot be named")
     dangerous = "os.system builtins.eval builtins.exec subprocess.Popen pickle.Unpickler torch.load numpy.load"
     dangerous += " sklearn.preprocessing._function_transformer.FunctionTransformer kernelwright.cli.main joblib.Memory"
@@ -118,7 +119,7 @@ def _classes() -> Row:
 
 
 def _packed_tables(folder: Path) -> Row:
-    """A small file that unpacks to more than there is memory for is refused long before."""
+    """Check that a small file which unpacks to more than the free memory is refused early."""
     tally = Tally("compressed tables that unpack to too much are refused")
     line = b"1,2,a\n" * (BOMB // 6)
     (folder / "bomb.csv.gz").write_bytes(gzip.compress(b"x,z,y\n" + line, 1))
@@ -142,7 +143,7 @@ NASTY = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYP
 
 
 def _formulas(folder: Path) -> Row:
-    """No cell of the answers is a formula to a spreadsheet, and numbers are as they were."""
+    """Check that no cell of the predictions is a formula to a spreadsheet, and that numbers are unchanged."""
     tally = Tally("formulas in answers are neutralised on request")
     X, y = blobs(80)
     frame = pd.DataFrame(X.round(3), columns=list("abcdef")).assign(y=np.array(["=x()", "+y", "plain"])[y])
@@ -161,7 +162,7 @@ def _formulas(folder: Path) -> Row:
 
 
 def _pages() -> Row:
-    """Names of columns, classes and files are text on a page, whatever they are."""
+    """Check that names of columns and classes are plain text on a page."""
     from kernelwright import reports, tables
 
     tally = Tally("names on a report page are text")
@@ -177,13 +178,13 @@ def _pages() -> Row:
         table = tables.as_table(frame)
         page = reports.model_report(tables.TabularModel.fit(tables.TrainingTable.of(table, "target")))
         alone = re.sub(r"(?s)<style.*?</style>", "", page)
-        as_text = str(markupsafe.escape(nasty)) in alone  # also "{{ 7*7 }}" as it is, not its value
+        as_text = str(markupsafe.escape(nasty)) in alone  # also "{{ 7*7 }}", and not its value
         tally.check(as_text and "<script>alert" not in alone and "<img src=x" not in alone, nasty)
     return tally.row()
 
 
 def _no_dangerous_calls() -> Row:
-    """The source itself: no pickle, no eval, no shell. (The report copies a figure of its own by pickle, in memory.)"""
+    """Search the source for pickle, eval and shells; reports may copy their own figures by pickle, in memory."""
     tally = Tally("the source neither unpickles nor evaluates")
     code = r"""
 import ast, pathlib, kernelwright

@@ -1,4 +1,4 @@
-"""Packages, dependencies and imports: what is installed is what was built, and says what it lacks."""
+"""Packages, dependencies and imports: the installed package is complete, and names missing extras."""
 
 import json
 import subprocess
@@ -7,13 +7,13 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from robustness.tools import ROOT, Row, Tally, python
+from robustness.faults import ROOT, Row, Tally, python
 
 HEAVY = ("matplotlib", "pandas", "numba", "rich", "typer", "jinja2", "dask", "pyarrow", "mapie", "IPython")
 
 
 def figures(*, quick: bool) -> list[Row]:
-    """One row for each step between the source and a program that uses it."""
+    """Make a row for each step from the source to an installed package."""
     rows = [_import_time(1 if quick else 5), _versions()]
     if quick:
         return rows
@@ -30,7 +30,7 @@ theirs = time.process_time() - started
 before = set(sys.modules)
 started = time.process_time()
 import kernelwright
-for name in kernelwright.__all__:  # they are loaded when they are first used
+for name in kernelwright.__all__:  # names are loaded at first use
     getattr(kernelwright, name)
 print(json.dumps([theirs, time.process_time() - started, sorted(set(HEAVY) & (set(sys.modules) - before))]))
 """
@@ -48,7 +48,7 @@ def _import_time(n: int) -> Row:
 
 
 def _versions() -> Row:
-    """The lower bounds of pyproject.toml are the versions that `make test-oldest` tests."""
+    """Check that the lower bounds of pyproject.toml are the versions that `make test-oldest` tests."""
     import re
     import tomllib
 
@@ -90,7 +90,7 @@ def _build(folder: Path) -> Row:
     subprocess.run(command, cwd=ROOT, capture_output=True)
     sources = list(folder.glob("*.tar.gz"))
     tally.check(bool(sources), "no source package")
-    if sources:  # a wheel made of the source package is the same wheel
+    if sources:  # a wheel built from the source package is the same
         (folder / "again").mkdir()
         _pip(sys.executable, "wheel", "--no-deps", "-w", str(folder / "again"), str(sources[0]))
         again = list((folder / "again").glob("*.whl"))
@@ -120,7 +120,7 @@ sys.exit(run(["predict", "none.kw", "t.parquet"]) != 2 or run(["fit", "t.parquet
 
 
 def _install(folder: Path) -> Row:
-    """An environment with nothing else in it: the wheel brings what it needs, and says what is optional."""
+    """Install into an empty environment: the wheel brings its dependencies, and names the optional ones."""
     tally = Tally("installs into an empty environment, and names what is missing")
     wheels = list(folder.glob("*.whl"))
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)

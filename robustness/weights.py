@@ -1,4 +1,4 @@
-"""The goals of weights: balanced classes, random weights, copies of rows, and errors from rows left out."""
+"""Goals for row weights: balanced classes, random weights, duplicated rows, and leave-one-out errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MINORITIES = {"1 % minority": 0.01, "3 % minority": 0.03}
 
 
 def balanced(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
-    """With class_weight="balanced", the balanced accuracy is that of the rivals, or better, and better than without."""
+    """Require, with class_weight="balanced", a balanced accuracy no worse than of the rivals or without weights."""
     names = [*([] if thin else STORED), *MINORITIES]
     calls = [(name, seed) for name in names for seed in range(2 if thin else 5)]
     found = np.array(spread(_balanced_accuracies, calls, processes)).reshape(len(names), -1, 4).mean(1)
@@ -53,7 +53,7 @@ def _balanced_accuracies(name: str, seed: int) -> list[float]:
         table, new = stored(name, seed)
     models = [ours(class_weight="balanced"), ours(), line(class_weight="balanced"), machine(class_weight="balanced")]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a class that no new row has
+        warnings.simplefilter("ignore")  # a class without new rows
         return [balanced_accuracy_score(new.y, model.fit(table.X, table.y).predict(new.X)) for model in models]
 
 
@@ -69,7 +69,7 @@ WEIGHTED_STORED = ("heart", "australian", "wdbc", "yeast")
 
 
 def effective_size(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
-    """Random weights cost no more than rows: as good as the plain model of (sum w)^2 / sum w^2 rows."""
+    """Require that a fit with random weights is as good as one on (sum w)^2 / sum w^2 plain rows."""
     names = [*WEIGHTED, *([] if thin else WEIGHTED_STORED)]
     repetitions = 4 if thin else 20
     calls = [(name, seed) for name in names for seed in range(repetitions)]
@@ -87,12 +87,12 @@ def effective_size(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
 
 
 def random_weights(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Between .1 and 10."""
+    """Draw weights between .1 and 10."""
     return 10 ** rng.uniform(-1, 1, size=n)
 
 
 def _weighted_losses(name: str, seed: int) -> list[float]:
-    """Log losses of the weighted fit, of the plain one of the effective size, and of the plain one of all rows."""
+    """Return log losses of the weighted fit, of a plain fit of the effective size, and of a plain fit of all rows."""
     table, new = made_up(*WEIGHTED[name], seed) if name in WEIGHTED else stored(name, seed, most=300)
     rng = np.random.default_rng([seed, 1])
     w = random_weights(rng, len(table.y))
@@ -105,7 +105,7 @@ def _weighted_losses(name: str, seed: int) -> list[float]:
 
 
 def _with_all_classes(rng: np.random.Generator, y: np.ndarray, n: int) -> np.ndarray:
-    """A random subset in which no class is missing, which the log loss would not forgive."""
+    """Draw a random subset with all classes; a missing one would make the log loss meaningless."""
     rows = rng.permutation(len(y))
     first = np.unique(y[rows], return_index=True)[1]
     return np.append(rows[first], np.delete(rows, first)[: n - len(first)])
@@ -113,11 +113,11 @@ def _with_all_classes(rng: np.random.Generator, y: np.ndarray, n: int) -> np.nda
 
 COPIED: dict[str, tuple[Draw, int]] = {name: WEIGHTED[name] for name in list(WEIGHTED)[:4]}
 WITHIN = 0.005
-THIN_SLACK = 0.003  # of log loss, where few repetitions leave chance so much
+THIN_SLACK = 0.003  # of log loss, for the noise of few repetitions
 
 
 def copies(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
-    """Every row stands twice, and ``groups`` says so: as good as the table with every row once."""
+    """Require that duplicated rows, marked by ``groups``, give as good a fit as the table without duplicates."""
     repetitions = 3 if thin else 10
     kinds = {"": 0.0, ", nearly equal copies": 1e-6}
     calls = [(name, size, seed) for size in kinds.values() for name in COPIED for seed in range(repetitions)]
@@ -148,10 +148,10 @@ BETA = 0.05
 
 
 def left_out(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
-    """The leave-one-out error is that on new rows, but for chance; its upper limit holds as often as it says.
+    """Require that the leave-one-out error matches the error on new rows, and that its upper limit holds.
 
-    The mean of the tasks may be off by two standard errors of 200 repetitions. Each task may be off by so many that all
-    of them are as seldom off by chance as one is by two (Bonferroni).
+    The mean over tasks may be off by two standard errors of 200 repetitions. A single task may be off by more, so that
+    all tasks together have the same chance of a false alarm (Bonferroni).
     """
     names = ["noisy line", "nothing to learn"] if thin else list(LEFT_OUT)
     repetitions = 20 if thin else 200
@@ -170,27 +170,27 @@ def left_out(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
 
 
 def _left_out_errors(name: str, kind: str, seed: int) -> tuple[float, float, float]:
-    """The leave-one-out error, the error on new rows, and the upper limit on it (NaN where there is none yet)."""
+    """Return the leave-one-out error, the error on new rows, and its upper limit (NaN if there is none)."""
     draw, n = LEFT_OUT[name]
     table, new = made_up(draw, n, seed, new=4 * NEW_ROWS)
     w = random_weights(np.random.default_rng([seed, 3]), n) if kind == "random weights" else None
     model = ours(class_weight="balanced" if kind == "balanced" else None).fit(table.X, table.y, sample_weight=w)
     answers = model.predict(new.X)
-    # Balanced weights make every class count the same: the weighted error is the mean of the classes' own.
+    # With balanced weights every class counts the same: the weighted error is the mean of the class errors.
     right = balanced_accuracy_score(new.y, answers) if kind == "balanced" else float((answers == new.y).mean())
     found = model.risk_bound("leave-one-out", loss="error", beta=BETA)
     return found.total, 1 - right, getattr(found, "upper", math.nan)
 
 
 def _agreement(task: str, mean: np.ndarray, error: float, times: float) -> Verdict:
-    """Whether two means differ by no more than so many standard errors."""
+    """Judge whether two means differ by no more than so many standard errors."""
     off = float(mean[0] - mean[1])
     note = f"off by {off:+.4f} = {off / error:+.1f} standard errors, {times:.1f} allowed"
     return Verdict("left out", task, float(mean[0]), float(mean[1]), abs(off) <= times * error, note)
 
 
 def _limit(task: str, trials: np.ndarray) -> Verdict:
-    """Whether the upper limit was above the error on new rows as often as it says."""
+    """Judge whether the upper limit was above the error on new rows as often as promised."""
     _, new, upper = trials.T
     if np.isnan(upper).any():
         return Verdict("upper limit", task, math.nan, 1 - BETA, False, "the record has no field 'upper'")

@@ -1,19 +1,15 @@
-"""The suite's arithmetic and bookkeeping, without the peers: those are not installed here."""
+"""Arithmetic and bookkeeping of the suite, without the peers, which are not installed here."""
 
-import csv
 import importlib.util
 import math
 import sys
 
-import figures
-import history
 import numpy as np
 import pytest
-import ranks
-import suite
-import worker
 
+from benchmarks import figures, history, ranks, suite, worker
 from kernelwright.calibration import expected_calibration_error
+from tools import tables
 
 
 def row(data, method, value, note="", fold=0, measure="log loss"):
@@ -21,7 +17,7 @@ def row(data, method, value, note="", fold=0, measure="log loss"):
 
 
 def table(**columns):
-    """Rows from one list of log losses a method; None did not finish."""
+    """Make rows from a list of log losses for each method; None did not finish."""
     return [
         row(f"set {i}", method, "" if value is None else value, "not finished in 60 s" if value is None else "")
         for method, values in columns.items()
@@ -75,16 +71,16 @@ class TestCriticalDifference:
         ("k", "q"), [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (6, 2.850), (7, 2.949), (8, 3.031), (10, 3.164)]
     )
     def test_table_5a_of_demsar_2006(self, k, q):
-        """For n = k (k + 1) / 6 data sets the difference is the table's number itself (which has three digits)."""
+        """Check the numbers of the table, which are the differences for n = k (k + 1) / 6 data sets."""
         assert ranks.critical_difference(k, k * (k + 1) / 6) == pytest.approx(q, abs=1e-3)
 
     def test_example_of_demsar_2006(self):
-        """Four classifiers on 14 data sets (section 3.2.2): 1.25 at 0.05, 1.12 at 0.10."""
+        """Check four classifiers on 14 data sets (section 3.2.2): 1.25 at 0.05, 1.12 at 0.10."""
         assert ranks.critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
         assert ranks.critical_difference(4, 14, alpha=0.10) == pytest.approx(1.12, abs=0.005)
 
     def test_bars_over_what_is_not_told_apart(self):
-        """Mean ranks of that example: from 1.964 the bar reaches 2.893 and not 3.143, from 2.000 it reaches both."""
+        """Use the mean ranks of that example: one bar from 1.964 to 2.893, one from 2.000 to 3.143."""
         bars = ranks.cliques(np.array([3.143, 2.000, 2.893, 1.964]), 1.15)
         assert bars == [(1.964, 2.893), (2.0, 3.143)]
         assert ranks.cliques(np.array([1.0, 2.0, 3.0]), 0.5) == []
@@ -107,7 +103,7 @@ def data(name="toy", folds=2, seconds=1.0):
 
 
 class Toy:
-    """Measures nothing, and remembers what it was asked."""
+    """Measure nothing, and remember the tasks."""
 
     def __init__(self, notes=None, stop_at=math.inf):
         self.asked, self.notes, self.stop_at = [], notes or {}, stop_at
@@ -132,11 +128,11 @@ class TestRun:
         stopped = Toy(stop_at=3)
         with pytest.raises(KeyboardInterrupt):
             suite.run(todo, path, stopped, jobs=1)
-        assert len(ranks.read(path)) == 3
+        assert len(tables.read(path)) == 3
         rest = Toy()
         suite.run(todo, path, rest, jobs=1)
         assert rest.asked == [("toy", "1", "b")]
-        assert len(ranks.read(path)) == 4
+        assert len(tables.read(path)) == 4
 
     def test_a_line_that_was_cut_off_is_done_again(self, tmp_path):
         path = tmp_path / "suite.csv"
@@ -145,7 +141,7 @@ class TestRun:
         again = Toy()
         suite.run([chain("a", data())], path, again)
         assert again.asked == [("toy", "1", "a")]
-        assert [r["fold"] for r in ranks.read(path)] == ["0", "1"]
+        assert [r["fold"] for r in tables.read(path)] == ["0", "1"]
 
     def test_again_forgets_one_method(self, tmp_path):
         path, todo = tmp_path / "suite.csv", [chain("a", data()), chain("b", data())]
@@ -154,8 +150,7 @@ class TestRun:
         again = Toy()
         suite.run(todo, path, again)
         assert {method for _, _, method in again.asked} == {"b"}
-        with path.open() as file:
-            assert len(list(csv.DictReader(file))) == 4
+        assert len(tables.read(path)) == 4
 
     def test_after_too_much_time_the_rest_is_not_tried(self, tmp_path):
         path, sets = tmp_path / "suite.csv", (data("few", 1), data("many", 2))
@@ -163,7 +158,7 @@ class TestRun:
         suite.run([chain("a", *sets), chain("b", *sets)], path, toy, jobs=1)
         assert [key for key in toy.asked if key[2] == "a"] == [("few", "0", "a")]
         assert len([key for key in toy.asked if key[2] == "b"]) == 3  # another fold may do what one could not
-        notes = [r["note"] for r in ranks.read(path) if r["method"] == "a"]
+        notes = [r["note"] for r in tables.read(path) if r["method"] == "a"]
         assert len(notes) == 3
         assert all(note.startswith("not finished") for note in notes)
         resumed = Toy()
@@ -172,7 +167,7 @@ class TestRun:
 
 
 class TestWorker:
-    """One real process, with a method that needs nothing but scikit-learn."""
+    """Use a real process, with a method that needs only scikit-learn."""
 
     def test_a_fit_is_measured(self, tmp_path):
         with suite.InProcesses(tmp_path, sys.executable) as measure:
@@ -194,7 +189,7 @@ class TestWorker:
 
 
 def test_calibration_error_in_fifteen_bins():
-    """Ten rows stated at 0.9 and right in seven of ten, ten at 0.6 and right in six: (0.2 + 0) / 2."""
+    """Expect (0.2 + 0) / 2: ten rows at 0.9, seven of them right, and ten at 0.6, six of them right."""
     p = np.repeat([[0.9, 0.1], [0.6, 0.4]], 10, axis=0)
     y = np.array([0] * 7 + [1] * 3 + [0] * 6 + [1] * 4)
     assert expected_calibration_error(p, y, suite.BINS) == pytest.approx(0.1)
@@ -219,15 +214,15 @@ class TestHistory:
         path = tmp_path / "history.csv"
         for i, ratio in enumerate([1.0, 1.4, 1.1]):
             history.record({"slow": ratio, "same": 2.0}, path, date=f"day {i}", version="abc")
-        assert history.slower(ranks.read(path)) == {}  # 1.1 against the median 1.2
+        assert history.slower(tables.read(path)) == {}  # 1.1 against the median 1.2
         history.record({"slow": 1.33, "same": 2.3}, path, date="day 3", version="abc")
-        assert history.slower(ranks.read(path)) == {"slow": (1.33, 1.1)}
-        assert "slow: 1.33, was 1.1 (1.21 times)" in history.verdict(ranks.read(path))
+        assert history.slower(tables.read(path)) == {"slow": (1.33, 1.1)}
+        assert "slow: 1.33, was 1.1 (1.21 times)" in history.verdict(tables.read(path))
 
     def test_the_first_run_has_nothing_to_compare_with(self, tmp_path):
         path = tmp_path / "history.csv"
         history.record({"a": 1.0}, path, date="today", version="abc")
-        assert "nothing to compare with" in history.verdict(ranks.read(path))
+        assert "nothing to compare with" in history.verdict(tables.read(path))
 
 
 def test_pictures_are_drawn_from_rows(tmp_path):

@@ -1,15 +1,15 @@
-"""Every Python block of the README and the documentation runs, top to bottom, page by page.
+"""Run every Python block of the README and the documentation, top to bottom, page by page.
 
-A comment ``<!-- python ... -->`` is run too, but not shown: it loads what a reader brings along.
+A comment ``<!-- python ... -->`` is run, too, but not shown: it loads what a reader already has.
 """
 
-import importlib.util
 import os
 import re
 from pathlib import Path
 
 import pytest
 
+from docs import tables
 from kernelwright.experiments.page import reproduction_page
 from kernelwright.experiments.registry import EXPERIMENTS
 
@@ -20,7 +20,7 @@ LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
 
 
 def blocks(page: Path) -> list[tuple[int, str]]:
-    """Line numbers and code."""
+    """Find the Python blocks, with their line numbers."""
     text = page.read_text()
     return [(text[: m.start()].count("\n") + 2, m.group(1) or m.group(2)) for m in BLOCK.finditer(text)]
 
@@ -48,16 +48,13 @@ def test_citations_are_in_the_bibliography():
 
 
 def test_tables_are_those_of_the_benchmarks():
-    """``python docs/tables.py`` brings them up to date."""
-    specification = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
-    tables = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(tables)
+    """Run ``python -m docs.tables`` to bring them up to date."""
     stale = [page.name for page in PAGES if tables.filled(page.read_text()) != page.read_text()]
     assert not stale
 
 
 def test_the_page_of_reproduced_results_is_that_of_their_files():
-    """``python docs/tables.py`` brings it up to date."""
+    """Run ``python -m docs.tables`` to bring it up to date."""
     folder = ROOT / "docs" / "reproduction"
     page = reproduction_page(list(EXPERIMENTS.values()), folder, folder.name)
     assert (ROOT / "docs" / "reproduction.md").read_text() == page

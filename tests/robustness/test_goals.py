@@ -1,15 +1,15 @@
-"""The statistical goals, thinned. ``python -m robustness.goals NAME --thin`` shows what a test here has measured."""
+"""The statistical goals with few repetitions: ``python -m robustness.goals NAME --thin`` prints what a test saw."""
 
-import csv
 import math
 
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from robustness import goals, run, weights
+from robustness import goals, weights
 from robustness.goals import CentroidSoftmax
 from robustness.trials import Verdict, standard_error
+from tools import tables
 
 
 def missed(verdicts):
@@ -87,14 +87,12 @@ def test_what_is_only_shown_is_not_counted(monkeypatch):
 
 
 def test_a_goal_is_recorded_in_the_place_of_what_it_was(monkeypatch, tmp_path):
-    for module in (goals, run):
-        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setattr(goals, "RESULTS", tmp_path)
     first, second = Verdict("upper limit", "a", 1.0, 2.0, True), Verdict("upper limit", "a", 3.0, 2.0, False)
     goals.record([goals._row("sets", first, "")])
     goals.record([goals._row("left-out", first, ""), goals._row("left-out", first, "")])
     goals.record([goals._row("left-out", second, "")])
-    with (tmp_path / "goals.csv").open(newline="") as file:
-        found = [(row["goal"], row["value"], row["failures"]) for row in csv.DictReader(file)]
+    found = [(row["goal"], row["value"], row["failures"]) for row in tables.read(tmp_path / "goals.csv")]
     assert found == [("left-out", "3", "1"), ("sets", "1", "0")]
 
 

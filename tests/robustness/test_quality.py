@@ -1,4 +1,4 @@
-"""The forty made-up tasks, thinned: some on which the default is level with the best, one seed each."""
+"""Some of the forty synthetic tasks, those on which the default is level with the best, one seed each."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from robustness import quality, tasks
 
-BEHIND = 3.0  # points of accuracy; docs/limits.md names tasks on which it is further behind
+BEHIND = 3.0  # points of accuracy; docs/limits.md lists tasks on which it is further behind
 LOSS_BEHIND = 0.05
 
 

@@ -6,11 +6,11 @@ import sys
 import pytest
 
 from robustness import concurrency, load, resources, security
+from robustness.faults import python
 from robustness.run import PARTS
-from robustness.tools import python
 
 if sys.platform != "linux":
-    pytest.skip("faults are made with means of Linux", allow_module_level=True)
+    pytest.skip("these faults need Linux", allow_module_level=True)
 
 
 def failures(rows):
@@ -24,7 +24,7 @@ def test_every_part_has_figures(part):
 
 @pytest.mark.slow
 def test_interruptions():
-    """In a process of its own: the test runner has threads, which a fork does not take along."""
+    """Use a separate process: a fork does not copy the threads of the test runner."""
     code = "from robustness.interruptions import figures\nprint(sum(row['failures'] for row in figures(quick=True)))"
     done = python(code, check=False)
     assert done.stdout.strip() == "0", done.stderr

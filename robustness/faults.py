@@ -1,7 +1,5 @@
-"""Share what the parts need: counted failures, children to kill, measured processes."""
+"""Shared by the parts: counts of failures, child processes to interrupt, Python programs to run."""
 
-import ctypes
-import gc
 import os
 import signal
 import subprocess
@@ -13,42 +11,43 @@ from typing import Any
 
 import numpy as np
 
+from tools.tables import Row
+
 ROOT = Path(__file__).parents[1]
-ASK_AGAIN = 20.0  # seconds until a signal is sent once more
-Row = dict[str, object]
+ASK_AGAIN = 20.0  # seconds until a signal is repeated
 
 
 class Tally:
-    """Counts trials and failures of one thing, and says what went wrong on standard error."""
+    """Count the trials and failures of one thing, and report failures on standard error."""
 
     def __init__(self, what: str) -> None:
         self.what, self.tried, self.failures = what, 0, 0
         self._started = time.perf_counter()
 
     def check(self, good: bool, why: object = "") -> None:
-        """One trial."""
+        """Count one trial."""
         self.tried += 1
         if not good:
             self.failures += 1
             sys.stderr.write(f"FAILED: {self.what}: {why}\n")
 
     def row(self, note: str = "") -> Row:
-        """The figures."""
+        """Return the counts as a row."""
         seconds = round(time.perf_counter() - self._started, 1)
         return {"what": self.what, "tried": self.tried, "failures": self.failures, "seconds": seconds, "note": note}
 
 
 def blobs(n: int, *, d: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of three overlapping classes."""
+    """Draw rows of three overlapping classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(3, size=n)
     return rng.normal(size=(n, d)) + y[:, None] * np.linspace(0.2, 1.0, d), y
 
 
 def start_child(work: Callable[[], Any], errors: Path) -> int:
-    """Fork, and do some work in the child, as a program of its own would: its number."""
+    """Fork, work in the child as a separate program would, and return its process number."""
     stops = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, stops)  # until the child is what it is to be
+    signal.pthread_sigmask(signal.SIG_BLOCK, stops)  # until the child is ready for them
     number = os.fork()
     if number:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, stops)
@@ -71,17 +70,17 @@ def start_child(work: Callable[[], Any], errors: Path) -> int:
     except BaseException as error:
         os.write(2, f"Traceback {error!r}\n".encode())
     finally:
-        os._exit(status)  # without what the parent would do at its end
+        os._exit(status)  # skip the exit handlers of the parent
 
 
 def _without_interrupts(lost: Any) -> None:
-    """An interrupt that fell into a destructor is Python's to drop, and is asked for again (``interrupt``)."""
+    """Ignore an interrupt that Python drops in a destructor; ``interrupt`` repeats it."""
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
 
 
 def interrupt(number: int, after: float, how: signal.Signals) -> int | None:
-    """Send a signal after some seconds: the exit status, negative for a signal; None if it was done before."""
+    """Send a signal after some seconds; return the exit status (negative: a signal), None if the child was done."""
     end = time.perf_counter() + after
     while time.perf_counter() < end:
         done, status = os.waitpid(number, os.WNOHANG)
@@ -89,7 +88,7 @@ def interrupt(number: int, after: float, how: signal.Signals) -> int | None:
             return None if os.waitstatus_to_exitcode(status) == 0 else os.waitstatus_to_exitcode(status)
         time.sleep(0.0005)
     done = 0
-    while not done:  # Python drops an interrupt that falls into a destructor: ask again, as a person would
+    while not done:  # Python drops an interrupt in a destructor: repeat it, as a person would
         os.kill(number, how)
         again = time.perf_counter() + ASK_AGAIN
         while not done and time.perf_counter() < again:
@@ -99,32 +98,15 @@ def interrupt(number: int, after: float, how: signal.Signals) -> int | None:
 
 
 def seconds_of(work: Callable[[], Any]) -> float:
-    """How long something takes."""
+    """Measure how long a piece of work takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def python(code: str, *, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a program of Python in a process of its own."""
+    """Run Python code in a separate process."""
     environment = options.pop("env", None) or dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     command = [*options.pop("before", []), sys.executable, "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=check, env=environment, **options)
-
-
-def memory(key: str = "VmRSS") -> int:
-    """Bytes that this process holds, or held at most ("VmHWM"); Linux only."""
-    with open("/proc/self/status") as lines:
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
-
-
-def peak_of(work: Callable[[], Any]) -> int:
-    """Bytes that some work took at its peak."""
-    # What was freed before goes back to the system, or the work would seem to need less.
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    before = memory()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is held now
-    work()
-    return memory("VmHWM") - before

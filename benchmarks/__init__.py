@@ -1,0 +1,1 @@
+"""Comparisons with other methods, and times of the parts: see docs/benchmarks.md."""

@@ -1,0 +1,1 @@
+"""The pages of the documentation, and the script that fills their tables."""
