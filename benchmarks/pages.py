@@ -80,7 +80,7 @@ def suite_sets() -> str:
         own = [row for row in rows if row["data"] == name and row["training rows"]]
         sizes = {column: shortened(own[0][column]) for column in ("training rows", "test rows", "features", "classes")}
         folds = {"folds": str(len({row["fold"] for row in own}))}
-        table.append({"data": name, **sizes, **folds, "defaults settled in view of it": own[0]["seen"]})
+        table.append({"data": name, **sizes, **folds, "defaults tuned on it": own[0]["seen"]})
     return markdown(table) if table else NOTHING
 
 
@@ -133,9 +133,9 @@ def suite_words() -> str:
         words = f"{leader} of {len(mean)}, best or level with the best on {wins} of {len(scores.data)} sets"
         behind = [m for m in mean if mean[m] > mean[OURS] + scores.critical_difference]
         ahead = [m for m in mean if mean[m] < mean[OURS] - scores.critical_difference]
-        told = [f"told apart as {w}: {', '.join(each)}" for w, each in (("worse", behind), ("better", ahead)) if each]
-        lines.append(f"- **{measure}**: {words}; {'; '.join(told) or 'no method is told apart from it'}.\n")
-    lines.append(f"- **On the sets that were not in view**: {_unseen_words()}.\n")
+        told = [f"significantly {w}: {', '.join(each)}" for w, each in (("worse", behind), ("better", ahead)) if each]
+        lines.append(f"- **{measure}**: {words}; {'; '.join(told) or 'no significant differences'}.\n")
+    lines.append(f"- **On data sets that the defaults were not tuned on**: {_unseen_words()}.\n")
     lines.append(f"- **Cost of a search**: {_cost_words()}.\n")
     far = f"Ranked here: {len(scores.methods)} of {len(peers.METHODS)} methods on {len(scores.data)} data sets.\n\n"
     return far + "".join(lines)
@@ -167,7 +167,7 @@ def _cost_words() -> str:
     ours, theirs = map(sum, zip(*both, strict=True))
     less = sum(own <= 0.2 * other for own, other in both)
     return (
-        f"over the {len(both)} sets that {SEARCHED} and {OURS} finished, {ours:.1f} CPU seconds a fold against "
+        f"over the {len(both)} sets that {SEARCHED} and {OURS} finished, {ours:.1f} CPU seconds per fold against "
         f"{theirs:.0f}; at most a fifth on {less} of them"
     )
 
@@ -182,7 +182,7 @@ def suite_unfinished() -> str:
     table = [
         {"method": method, "what": "; ".join(dict.fromkeys(data)), "why": why} for (method, why), data in found.items()
     ]
-    return markdown(table) if table else "*All that was tried was finished.*\n"
+    return markdown(table) if table else "*Everything was finished.*\n"
 
 
 def scaling() -> str:
