@@ -18,4 +18,4 @@ def test_the_same_numbers_give_the_same_file(tmp_path):
     first, second = ((tmp_path / "pictures" / name).read_bytes() for name in ("first.png", "second.png"))
     assert first == second
     assert first.startswith(b"\x89PNG")
-    assert not plt.get_fignums()
+    assert not plt.fignum_exists(figure.number)
