@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -110,8 +111,9 @@ def listed_name(cls: type) -> str | None:
 
 
 def is_library_class(cls: type) -> bool:
-    """Tell whether a class is one of this package."""
-    return cls.__module__.partition(".")[0] == "kernelwright"
+    """Tell whether a class is one of this package; one in an example of a docstring only seems to be."""
+    own = cls.__module__.partition(".")[0] == "kernelwright"
+    return own and getattr(sys.modules.get(cls.__module__), cls.__name__, None) is cls
 
 
 def thing_of(name: str) -> Any:
