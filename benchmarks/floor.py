@@ -10,10 +10,10 @@ from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
 from kernelwright.arrays import one_hot
-from kernelwright.distances import squared_euclidean
 from kernelwright.embedding import TrainingSet
 from kernelwright.kernels import Gaussian, Laplace
-from kernelwright.linalg import Workspace
+from kernelwright.numerics.distances import squared_euclidean
+from kernelwright.numerics.linalg import Workspace
 from kernelwright.objectives import Hyperparameters, Objective
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
 
-from kernelwright import distances
-from kernelwright.distances import (
+from kernelwright.numerics import distances
+from kernelwright.numerics.distances import (
     cubed_sum,
     l1,
     l1_weighted_sums,
@@ -22,7 +22,7 @@ from kernelwright.distances import (
     squared_outer_sums,
     squared_weighted_sums,
 )
-from kernelwright.linalg import Outer
+from kernelwright.numerics.products import Outer
 from tests import reference as naive
 
 NEVER, ALWAYS = 10**12, 0

@@ -10,20 +10,18 @@ import pytest
 import torch
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from kernelwright import linalg
 from kernelwright.errors import NumericalError, NumericalRepairWarning
-from kernelwright.linalg import (
+from kernelwright.numerics import linalg
+from kernelwright.numerics.linalg import (
     Factor,
     factorise,
     factorise_in_single,
     low_rank_root,
     refined_solution,
     spectrum,
-    symmetric_outer,
-    symmetric_product,
-    thin_product,
-    threads_for,
 )
+from kernelwright.numerics.products import symmetric_outer, symmetric_product, thin_product
+from kernelwright.numerics.threads import threads_for
 
 
 def positive_definite(n: int, seed: int = 0) -> np.ndarray:
@@ -348,7 +346,7 @@ def test_nesting_restores_too():
 OVERLAPPING = """
 import threading
 from threadpoolctl import threadpool_info
-from kernelwright.linalg import threads_for
+from kernelwright.numerics.linalg import threads_for
 
 first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
 

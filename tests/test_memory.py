@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelwright import arrays
-from kernelwright.memory import Room, in_words, room_below_limits
+from kernelwright.numerics.memory import Room, in_words, room_below_limits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="limits are those of Linux")
 MIB = 2**20
@@ -34,7 +34,7 @@ def limited(mib: int, kind: str = "RLIMIT_AS"):
 def test_the_room_is_what_can_still_be_mapped(kind, place):
     code = """
 import mmap, sys
-from kernelwright.memory import room_below_limits
+from kernelwright.numerics.memory import room_below_limits
 assert "numpy" not in sys.modules
 room = room_below_limits()
 held = mmap.mmap(-1, int(room[PLACE]) - 2**20, flags=mmap.MAP_PRIVATE)
@@ -82,7 +82,7 @@ FIT = """
 import resource
 import numpy as np
 from kernelwright import EmbeddingClassifier, MemoryBudgetError
-from kernelwright.memory import room_below_limits
+from kernelwright.numerics.memory import room_below_limits
 X = np.random.default_rng(0).normal(size=(3000, 4))
 y = (X[:, 0] > 0).astype(int)
 EmbeddingClassifier(max_iter=1).fit(X[:100], y[:100])  # all is loaded now

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright import distances
 from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import PrecisionWarning
 from kernelwright.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Tabular
-from kernelwright.linalg import Factor, Workspace
+from kernelwright.numerics import distances
+from kernelwright.numerics.linalg import Factor, Workspace
 from kernelwright.objectives import NAMES, Hyperparameters, Objective, value_and_gradient
 from tests import reference as naive
 from tests.cases import N_FEATURES, Case, by_id, settable

@@ -11,7 +11,7 @@ from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.embedding import TrainingSet
 from kernelwright.features import Nystroem, Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian, Laplace
-from kernelwright.linalg import factorise
+from kernelwright.numerics.linalg import factorise
 from kernelwright.support import FeatureSupport, KernelSupport, nearest_other
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from kernelwright.memory import Room, in_words, room_below_limits
+from kernelwright.numerics.memory import Room, in_words, room_below_limits
 
 # Bytes that Python, scikit-learn, pandas and the rest take when they are loaded.
 BESIDES_TORCH = Room(addresses=560 * 2**20, data=350 * 2**20)

@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from kernelwright.kernels import Kernel
-from kernelwright.linalg import low_rank_root
+from kernelwright.numerics.linalg import low_rank_root
 
 __all__ = [
     "KernelRows",

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from kernelwright.errors import MemoryBudgetError
-from kernelwright.memory import in_words, room_below_limits
+from kernelwright.numerics.memory import in_words, room_below_limits
 
 __all__ = [
     "ClassTotals",

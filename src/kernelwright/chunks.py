@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from kernelwright.arrays import ClassTotals, class_labels
 from kernelwright.errors import WorkerLostError
-from kernelwright.linalg import on_one_thread
+from kernelwright.numerics.threads import on_one_thread
 
 __all__ = ["Block", "Chunks", "DaskRows", "Reading", "SlicedRows", "dask_mean", "example_row", "is_dask", "lazily"]
 

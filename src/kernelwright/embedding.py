@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernelwright.linalg import Factor, factorise, factorise_in_single, refined_solution, solve_blocks
+from kernelwright.numerics.linalg import Factor, factorise, factorise_in_single, refined_solution, solve_blocks
 from kernelwright.storage.saved import saved
 
 __all__ = [

@@ -18,11 +18,11 @@ import torch
 from sklearn.cluster import MiniBatchKMeans
 from torch import Tensor, nn
 
-from kernelwright.distances import l1, median_distance_of, squared_euclidean
 from kernelwright.kernels import ConvexSum, Gaussian, Kernel, Laplace, Matern, Scaled, Sum, Tabular
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.kernels.vector import HasLengthScales, spread_rows, whole_number
-from kernelwright.linalg import Factor, eigen, factorise, triangular_solve
+from kernelwright.numerics.distances import l1, median_distance_of, squared_euclidean
+from kernelwright.numerics.linalg import Factor, eigen, factorise, triangular_solve
 from kernelwright.parameters import Positive
 from kernelwright.storage.saved import saved
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from kernelwright.errors import NumericalError
-from kernelwright.linalg import eigen, spectrum
+from kernelwright.numerics.linalg import eigen, spectrum
 from kernelwright.storage.saved import saved
 
 __all__ = ["CORRECTIONS", "Correction", "Signature", "correct", "signature"]

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.kernels import Kernel
-from kernelwright.linalg import Outer, thin_product
+from kernelwright.numerics.products import Outer, thin_product
 from kernelwright.objectives import Setting, held_out, in_sample
 from kernelwright.parameters import Positive, raw_bounds
 from kernelwright.primal import Moments, RidgeSystem

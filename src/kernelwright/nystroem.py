@@ -18,7 +18,7 @@ from torch import Tensor
 from kernelwright.arrays import free_memory
 from kernelwright.embedding import TrainingSet
 from kernelwright.kernels import Kernel
-from kernelwright.linalg import factorise, triangular_solve
+from kernelwright.numerics.linalg import factorise, triangular_solve
 
 __all__ = ["KernelRows", "NystroemEmbedding", "embed_by_landmarks"]
 

@@ -38,15 +38,8 @@ from kernelwright.errors import NumericalError, PrecisionWarning
 from kernelwright.explicit import explicit_terms
 from kernelwright.kernels import FeatureKernel, Kernel
 from kernelwright.kernels.feature import FeatureMap
-from kernelwright.linalg import (
-    Outer,
-    Workspace,
-    factorise,
-    factorise_in_single,
-    refined_solution,
-    symmetric_outer,
-    symmetric_product,
-)
+from kernelwright.numerics.linalg import Workspace, factorise, factorise_in_single, refined_solution
+from kernelwright.numerics.products import Outer, symmetric_outer, symmetric_product
 from kernelwright.parameters import Positive, plain_gradients
 from kernelwright.risk import EPSILON, brier_loss, clipped_log_loss, complexity_multiplier
 

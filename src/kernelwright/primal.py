@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from kernelwright.embedding import TrainingSet, rows_by_group
-from kernelwright.linalg import Factor, factorise, thin_product, triangular_solve, weighted_gram
+from kernelwright.numerics.linalg import Factor, factorise, triangular_solve
+from kernelwright.numerics.products import thin_product, weighted_gram
 from kernelwright.storage.saved import saved
 
 __all__ = [

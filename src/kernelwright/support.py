@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from kernelwright.embedding import TrainingSet, rows_by_group
-from kernelwright.linalg import Factor, eigen, triangular_solve
+from kernelwright.numerics.linalg import Factor, eigen, triangular_solve
 from kernelwright.storage.saved import saved
 
 __all__ = ["UNUSUAL", "FeatureSupport", "KernelSupport", "Support", "nearest_other"]

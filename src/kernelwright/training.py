@@ -15,7 +15,7 @@ from torch import Tensor
 
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
-from kernelwright.linalg import Workspace
+from kernelwright.numerics.linalg import Workspace
 from kernelwright.objectives import Evaluation, Hyperparameters, Objective
 from kernelwright.parameters import bounds_from_here, plain_values
 from kernelwright.storage.saved import saved

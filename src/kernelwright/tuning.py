@@ -17,7 +17,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.errors import CollapseWarning, NumericalError
 from kernelwright.kernels import ConvexSum, FeatureKernel, Kernel
-from kernelwright.linalg import on_one_thread, threads_for
+from kernelwright.numerics.threads import on_one_thread, threads_for
 from kernelwright.objectives import USUAL_NOISE, Hyperparameters, Objective
 from kernelwright.parameters import plain_values
 from kernelwright.risk import complexity_multiplier

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from kernelwright.errors import MemoryBudgetError, NumericalError
 from kernelwright.estimators import ConditionalMeanEmbedding, EmbeddingClassifier, base
 from kernelwright.kernels import Gaussian, KroneckerDelta, Laplace, Linear, Matern, Polynomial, Spectrum
-from kernelwright.linalg import low_rank_root
+from kernelwright.numerics.linalg import low_rank_root
 
 # Naive references: a matrix inverse, and refits without the rows that are tested -----------------------------------
 

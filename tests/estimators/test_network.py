@@ -19,7 +19,7 @@ from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.kernels import Gaussian, Linear
-from kernelwright.linalg import threads_for
+from kernelwright.numerics.threads import threads_for
 
 
 def small(**options):
@@ -315,7 +315,7 @@ KILLED = """
 import sys
 from sklearn.datasets import make_moons
 from tests.estimators.test_network import small
-from kernelwright.linalg import threads_for
+from kernelwright.numerics.linalg import threads_for
 with threads_for(0):
     small(max_epochs=5000, batch_size=40, dropout=0.3, checkpoint=sys.argv[1], schedule=None).fit(*make_moons(
         160, noise=0.15, random_state=0))

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from kernelwright import distances
 from kernelwright.kernels import Kernel
+from kernelwright.numerics import distances
 from tests import reference as naive
 from tests.cases import CASES, LEARNABLE_CASES, VECTOR_CASES, Case
 

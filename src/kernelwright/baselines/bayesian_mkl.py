@@ -18,7 +18,7 @@ from torch.special import log_ndtr
 from kernelwright.arrays import check_memory, class_labels, validate_data
 from kernelwright.baselines.mkl_inference import Gamma, Inference
 from kernelwright.kernels import Gaussian, Kernel, Polynomial
-from kernelwright.linalg import threads_for
+from kernelwright.numerics.threads import threads_for
 from kernelwright.storage.saved import saved
 
 __all__ = ["BayesianMKL"]

@@ -17,9 +17,10 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from kernelwright.arrays import check_memory, class_labels, validate_data
-from kernelwright.distances import euclidean
 from kernelwright.kernels import Gaussian, Kernel
-from kernelwright.linalg import eigen, threads_for
+from kernelwright.numerics.distances import euclidean
+from kernelwright.numerics.linalg import eigen
+from kernelwright.numerics.threads import threads_for
 from kernelwright.storage.saved import saved
 
 __all__ = ["AdaptedKernel", "DataAdaptiveKernel"]

@@ -19,7 +19,7 @@ from torch import Tensor
 from kernelwright.arrays import as_matrix, check_memory, class_labels, one_hot, validate_data
 from kernelwright.baselines.alignment import prepared_kernels
 from kernelwright.kernels import Gaussian, Kernel, Linear
-from kernelwright.linalg import spectrum
+from kernelwright.numerics.linalg import spectrum
 from kernelwright.storage.saved import saved
 
 __all__ = ["IndefiniteMKL", "fista", "group_soft_threshold", "soft_threshold"]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.special import digamma, log_ndtr
 
-from kernelwright.linalg import factorise
+from kernelwright.numerics.linalg import factorise
 from kernelwright.storage.saved import saved
 
 __all__ = ["Gamma", "Inference", "Posterior"]

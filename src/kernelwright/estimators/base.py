@@ -22,7 +22,7 @@ from kernelwright.chunks import dask_mean, is_dask, lazily
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import CalibrationWarning, OverfitWarning
 from kernelwright.kernels import Kernel, Precomputed, Tabular
-from kernelwright.linalg import finite
+from kernelwright.numerics.linalg import finite
 from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.scaling import TableViews
 from kernelwright.solvers import LEARNED_FROM, estimated_bytes

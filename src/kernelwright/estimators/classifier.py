@@ -44,7 +44,7 @@ from kernelwright.features import FeatureMap, Nystroem, fourier_features
 from kernelwright.indefinite import signature
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.kernels.vector import HasLengthScales
-from kernelwright.linalg import threads_for
+from kernelwright.numerics.threads import threads_for
 from kernelwright.risk import LeftOutLoss
 from kernelwright.scaling import fit_scaler
 from kernelwright.solvers import (

@@ -26,7 +26,7 @@ from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.indefinite import CORRECTIONS, Signature, correct
 from kernelwright.kernels import Gaussian, Kernel, Precomputed
 from kernelwright.kernels.precomputed import looks_like_distances
-from kernelwright.linalg import threads_for
+from kernelwright.numerics.threads import threads_for
 from kernelwright.storage.saved import saved
 
 __all__ = ["KreinSVC"]

@@ -20,7 +20,8 @@ from kernelwright.embedding import TrainingSet, embed
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.herding import herd
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta, Precomputed
-from kernelwright.linalg import Factor, low_rank_root, threads_for
+from kernelwright.numerics.linalg import Factor, low_rank_root
+from kernelwright.numerics.threads import threads_for
 from kernelwright.scaling import fit_scaler
 from kernelwright.storage.saved import saved
 from kernelwright.training import Step

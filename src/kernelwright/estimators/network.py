@@ -37,7 +37,6 @@ from kernelwright.estimators.base import (
 from kernelwright.estimators.batches import Rows, counted_groups, refuse_groups_of_chunks
 from kernelwright.estimators.bounds import UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
 from kernelwright.kernels import Kernel
-from kernelwright.linalg import finite, threads_for
 from kernelwright.network import (
     ACTIVATIONS,
     Bound,
@@ -49,6 +48,8 @@ from kernelwright.network import (
     known_bound,
     mlp,
 )
+from kernelwright.numerics.linalg import finite
+from kernelwright.numerics.threads import threads_for
 from kernelwright.risk import complexity_multiplier
 from kernelwright.scaling import fit_scaler
 from kernelwright.storage.saved import saved

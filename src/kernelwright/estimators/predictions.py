@@ -17,7 +17,9 @@ from kernelwright.estimators.base import KernelEstimator, ProbabilityClassifier,
 from kernelwright.estimators.batches import EmbeddedRows
 from kernelwright.features import Concatenated, FeatureMap, RandomFourier
 from kernelwright.kernels.vector import HasLengthScales
-from kernelwright.linalg import finite, thin_product, threads_for
+from kernelwright.numerics.linalg import finite
+from kernelwright.numerics.products import thin_product
+from kernelwright.numerics.threads import threads_for
 from kernelwright.primal import left_out_residuals
 from kernelwright.scaling import TableViews
 from kernelwright.solvers import FEATURE_ROWS

@@ -18,7 +18,7 @@ from torch import Tensor
 from kernelwright import datasets
 from kernelwright.experiments.runner import Experiment, Result, Task
 from kernelwright.hyper.kernels import Gaussian, PointPairs
-from kernelwright.linalg import eigen
+from kernelwright.numerics.linalg import eigen
 from kernelwright.reports import Picture
 
 __all__ = ["EXPERIMENT", "LANDMARKS", "PARTS", "trial"]

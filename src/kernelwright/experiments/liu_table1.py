@@ -15,10 +15,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import minmax_scale
 
 from kernelwright import datasets
-from kernelwright.distances import euclidean
 from kernelwright.estimators import HyperKernelRidge, HyperKernelSVR, KreinSVC
 from kernelwright.experiments.runner import Experiment, Task
 from kernelwright.hyperkernels import Gaussian
+from kernelwright.numerics.distances import euclidean
 
 __all__ = ["EXPERIMENT", "METHODS", "SETS", "trial"]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from kernelwright.linalg import on_one_thread
+from kernelwright.numerics.threads import on_one_thread
 from kernelwright.reports import Picture
 from kernelwright.storage.files import locked_folder, write_whole
 

@@ -11,11 +11,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from kernelwright.distances import cubed_sum, squared_euclidean
 from kernelwright.features import Nystroem
 from kernelwright.hyper.kernels import HyperKernel, PointPairs
 from kernelwright.kernels import Gaussian
-from kernelwright.linalg import eigen
+from kernelwright.numerics.distances import cubed_sum, squared_euclidean
+from kernelwright.numerics.linalg import eigen
 from kernelwright.storage.saved import saved
 
 __all__ = ["RANK", "Basis", "MidpointBasis", "PairBasis", "all_pairs_of", "joined", "landmarks_among", "whitening"]

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from kernelwright.arrays import as_matrix
-from kernelwright.distances import squared_euclidean
 from kernelwright.kernels.vector import whole_number
-from kernelwright.linalg import Factor, factorise, spectrum, triangular_solve
+from kernelwright.numerics.distances import squared_euclidean
+from kernelwright.numerics.linalg import Factor, factorise, spectrum, triangular_solve
 from kernelwright.parameters import Parametrised, Positive
 from kernelwright.storage.saved import saved
 

@@ -20,7 +20,7 @@ from kernelwright.hyper.regression import folds_of
 from kernelwright.hyper.ridge import RIDGES, PrimalPath, largest_good, leave_points_out
 from kernelwright.hyper.solvers import LandmarkPairs, Midpoints
 from kernelwright.hyper.targets import Target
-from kernelwright.linalg import Workspace, factorise
+from kernelwright.numerics.linalg import Workspace, factorise
 from kernelwright.objectives import Evaluation
 from kernelwright.storage.saved import saved
 from kernelwright.training import LBFGS, Step, train

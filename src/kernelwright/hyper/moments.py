@@ -8,12 +8,13 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from kernelwright.distances import squared_euclidean
 from kernelwright.errors import NumericalError
 from kernelwright.hyper.bases import RANK, Basis, MidpointBasis
 from kernelwright.hyper.kernels import PointPairs
 from kernelwright.hyper.pairs import Pairs
-from kernelwright.linalg import eigen, weighted_gram
+from kernelwright.numerics.distances import squared_euclidean
+from kernelwright.numerics.linalg import eigen
+from kernelwright.numerics.products import weighted_gram
 
 __all__ = ["MOMENT_BLOCK", "all_pair_moments", "fold_moments", "pair_values", "point_splits"]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from kernelwright.hyper.bases import Basis, joined
 from kernelwright.hyper.regression import Coefficients, PairPart
-from kernelwright.linalg import on_one_thread
+from kernelwright.numerics.threads import on_one_thread
 
 __all__ = ["average_of_parts", "random_parts"]
 

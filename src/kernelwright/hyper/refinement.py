@@ -13,12 +13,12 @@ import copy
 import torch
 from torch import Tensor
 
-from kernelwright.distances import euclidean, median_distance
 from kernelwright.hyper.targets import MatrixTarget, PairProblem
 from kernelwright.kernels import Gaussian
 from kernelwright.kernels.base import Kernel
 from kernelwright.kernels.vector import spread_rows
-from kernelwright.linalg import eigen
+from kernelwright.numerics.distances import euclidean, median_distance
+from kernelwright.numerics.linalg import eigen
 from kernelwright.storage.saved import saved
 
 __all__ = ["PairSmoother", "refinement_of", "smooth_residual"]

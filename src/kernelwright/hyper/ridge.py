@@ -24,7 +24,7 @@ from kernelwright.hyper.pairs import Pairs, number_of_pairs
 from kernelwright.hyper.regression import Coefficients, PairPart, folds_of, listed, power_of_m
 from kernelwright.hyper.solvers import Midpoints
 from kernelwright.hyper.targets import LabelTarget
-from kernelwright.linalg import eigen, factorise, triangular_solve
+from kernelwright.numerics.linalg import eigen, factorise, triangular_solve
 
 __all__ = [
     "RIDGES",

@@ -36,7 +36,7 @@ import torch
 from torch import Tensor, nn
 
 from kernelwright.arrays import as_matrix
-from kernelwright.linalg import Workspace
+from kernelwright.numerics.linalg import Workspace
 from kernelwright.parameters import Parametrised, Positive, Simplex
 from kernelwright.storage.saved import saved
 
@@ -121,7 +121,7 @@ class Kernel(Parametrised):
         """Return the kernel matrix of X and its pullback (a vector-Jacobian product).
 
         The pullback takes ``dq/dK`` of any scalar q (a matrix; where ``takes_outer``, also an
-        :class:`~kernelwright.linalg.Outer`) and returns the gradient of q in every learnable raw parameter.
+        :class:`~kernelwright.numerics.products.Outer`) and returns the gradient of q in every learnable raw parameter.
         The matrix need not be symmetric; it belongs to the pullback, which may overwrite it. This default
         differentiates the kernel's formula by autograd.
         """

@@ -7,9 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kernelwright.distances import l1, l1_weighted_sums, median_distance, squared_euclidean, squared_weighted_sums
 from kernelwright.kernels.base import Gradients, Pullback, simplex_gradient
 from kernelwright.kernels.vector import LengthScale, LengthScaled, spread_rows
+from kernelwright.numerics.distances import (
+    l1,
+    l1_weighted_sums,
+    median_distance,
+    squared_euclidean,
+    squared_weighted_sums,
+)
 from kernelwright.parameters import WEAK_PULL, Positive, Simplex
 from kernelwright.storage.saved import saved
 

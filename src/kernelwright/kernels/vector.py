@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kernelwright.distances import (
+from kernelwright.kernels.base import Gradients, Kernel, Pullback
+from kernelwright.numerics.distances import (
     euclidean,
     l1,
     l1_weighted_sums,
@@ -16,8 +17,8 @@ from kernelwright.distances import (
     squared_outer_sums,
     squared_weighted_sums,
 )
-from kernelwright.kernels.base import Gradients, Kernel, Pullback
-from kernelwright.linalg import Outer, Workspace
+from kernelwright.numerics.linalg import Workspace
+from kernelwright.numerics.products import Outer
 from kernelwright.parameters import Parametrised, Positive
 from kernelwright.storage.saved import saved
 

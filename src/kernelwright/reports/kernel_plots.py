@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from kernelwright.indefinite import Signature, signature
-from kernelwright.linalg import spectrum
+from kernelwright.numerics.linalg import spectrum
 from kernelwright.relevance import Relevance
 from kernelwright.reports.drawing import ACCENT, GREY, WARM, legend, new_axes, plain
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.linalg import eigen
+from kernelwright.numerics.linalg import eigen
 from kernelwright.reports.kernel_plots import KernelMatrixDisplay, PairScatterDisplay, SpectrumDisplay
 from kernelwright.reports.page import Block, Gallery, Page, Paragraph, Picture, Table, Tile, Tiles
 from kernelwright.reports.parts import LeftOut, columns_section, note_blocks, section_or_sentence, settings_section

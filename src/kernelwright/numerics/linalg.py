@@ -7,43 +7,32 @@ them.
 
 from __future__ import annotations
 
-import os
-import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
-from scipy.linalg import blas, lapack
-from threadpoolctl import ThreadpoolController
+from scipy.linalg import lapack
 from torch import Tensor
 
 from kernelwright.errors import NumericalError, NumericalRepairWarning
+from kernelwright.numerics.products import _mirror_upper
 from kernelwright.storage.saved import saved
 
 __all__ = [
     "Factor",
-    "Outer",
     "Workspace",
     "eigen",
     "factorise",
     "factorise_in_single",
     "finite",
     "low_rank_root",
-    "on_one_thread",
     "refined_solution",
     "solve_blocks",
     "spectrum",
-    "symmetric_outer",
-    "symmetric_product",
-    "thin_product",
-    "threads_for",
-    "weighted_gram",
 ]
+
 
 # Relative to the mean of the diagonal. Ten times more each try; past the last, refuse.
 JITTERS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
@@ -51,75 +40,11 @@ JITTERS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 REFINEMENTS = 3  # steps from a solution in single precision; where they do not do, single precision does not
 REFINED = 1e-8  # the relative residual they are to reach: less than what the rounding of the matrix itself leaves
 
-FEW_COLUMNS = 6  # past them, a product of matrices is faster than one with each column
-
 NOT_FINITE = (
     "The kernel matrix has entries that are not finite. Likely causes: (a) inputs so large that their products "
     "overflow: standardise them; (b) a polynomial kernel of high degree on large inputs; (c) a kernel of your own that "
     "divides by zero."
 )
-
-# Up to this many rows one thread is as fast as many, and costs far less: see the benchmark "threads".
-ONE_THREAD_UP_TO = 2500
-
-
-@contextmanager
-def threads_for(n_rows: int) -> Iterator[None]:
-    """Run small problems on one thread; restore the former number afterwards.
-
-    Torch and SciPy each keep threads that wait actively. Between the many short operations of a small problem
-    the two sets take the cores from each other, which costs several times the work itself.
-    """
-    if n_rows > ONE_THREAD_UP_TO:
-        yield
-    else:
-        # OpenMP keeps its number for each thread that asks, BLAS one for the whole process.
-        with _thread_pools("openmp").limit(limits=1), _one_blas_thread:
-            yield
-
-
-def on_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """``function(*arguments)`` for work done side by side: more threads for one would take them from another."""
-    with threads_for(0):
-        return function(*arguments)
-
-
-@cache
-def _thread_pools(api: str) -> Any:
-    """The libraries that have threads. To look for them takes longer than a small solve."""
-    return ThreadpoolController().select(user_api=api)
-
-
-class _OneBlasThread:
-    """One thread for OpenBLAS while anyone is inside; the last one out restores the former number.
-
-    That number belongs to the whole process (OpenMP's belongs to each thread). Were each caller to restore what it
-    found, one that came in after another and left after it would leave the limit behind.
-    """
-
-    def __init__(self) -> None:
-        self._inside = 0
-        self._new_lock()
-        if hasattr(os, "register_at_fork"):  # the lock may be held by a thread that the child does not have
-            os.register_at_fork(after_in_child=self._new_lock)
-
-    def _new_lock(self) -> None:
-        self._turn = threading.Lock()
-
-    def __enter__(self) -> None:
-        with self._turn:
-            if self._inside == 0:
-                self._limit = _thread_pools("blas").limit(limits=1)
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._turn:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
-
-
-_one_blas_thread = _OneBlasThread()
 
 
 class Workspace:
@@ -269,74 +194,6 @@ def triangular_solve(factor: Factor, B: Tensor, *, transposed: bool = False) -> 
     return torch.from_numpy(np.ascontiguousarray(X))
 
 
-def thin_product(A: Tensor, B: Tensor) -> Tensor:
-    """``A B`` for a large A and few columns: half the time of torch's product, which is made for wide ones."""
-    if 0 in (*A.shape, *B.shape):
-        return A @ B
-    gemm = blas.sgemm if A.dtype == B.dtype == torch.float32 else blas.dgemm
-    # All three are transposed, so that matrices in C order are in LAPACK's order without a copy.
-    return torch.from_numpy(gemm(1.0, B.contiguous().numpy().T, A.contiguous().numpy().T).T)
-
-
-def symmetric_product(A: Tensor, B: Tensor) -> Tensor:
-    """``A B`` for a symmetric A and few columns, each of which reads but one triangle: three times as fast."""
-    if not 0 < B.shape[1] <= FEW_COLUMNS:
-        return thin_product(A, B)
-    columns = B.T.contiguous().numpy()
-    matrix = A.contiguous().numpy().T
-    product = [blas.dsymv(1.0, matrix, column, lower=1) for column in columns]
-    return torch.from_numpy(np.stack(product, axis=1))
-
-
-def symmetric_outer(B: Tensor, scale: float = 1.0) -> Tensor:
-    """A matrix ``M`` with ``<M, S> = <scale B B^T, S>`` for every symmetric ``S``.
-
-    Only one triangle is computed (half the work of a product); off the diagonal it counts twice.
-    """
-    if B.shape[1] == 0:
-        return torch.zeros(len(B), len(B), dtype=B.dtype)
-    syrk = blas.ssyrk if B.dtype == torch.float32 else blas.dsyrk
-    M = syrk(2.0 * scale, B.numpy().T, trans=1, lower=1)  # B is C ordered: its transpose costs no copy
-    M = torch.from_numpy(M.T)
-    M.diagonal().mul_(0.5)
-    return M
-
-
-@dataclass(frozen=True)
-class Outer:
-    """The matrix ``B C^T`` of two thin ones, which few have to see whole."""
-
-    left: Tensor
-    right: Tensor
-
-    def dense(self, memory: Tensor | None = None) -> Tensor:
-        """All of it."""
-        return torch.mm(self.left, self.right.T, out=memory)
-
-
-def weighted_gram(Z: Tensor, w: Tensor | None = None, *, whole: bool = True) -> Tensor:
-    """``Z^T diag(w) Z`` in float64, by half a product in the precision of Z; no weight of the column w is negative.
-
-    If not ``whole`` it has zeros below the diagonal, where ``factorise`` does not look.
-    """
-    if w is not None:
-        Z = w.sqrt() * Z
-    syrk = blas.ssyrk if Z.dtype == torch.float32 else blas.dsyrk
-    half = syrk(1.0, Z.contiguous().numpy().T, lower=1)  # in C order the lower triangle is the upper one
-    upper = torch.from_numpy(half.T).double()
-    return _mirror_upper(upper) if whole else upper
-
-
-def _mirror_upper(A: Tensor, tile: int = 256) -> Tensor:
-    """Copy the upper triangle onto the lower one, in place, by tiles that fit the cache."""
-    for i in range(0, len(A), tile):
-        for j in range(0, i, tile):
-            A[i : i + tile, j : j + tile] = A[j : j + tile, i : i + tile].T
-        corner = A[i : i + tile, i : i + tile]
-        corner.copy_(corner.triu() + corner.triu(1).T)
-    return A
-
-
 def finite(values: Tensor, first: int = 0) -> Tensor:
     """The values themselves; a :class:`NumericalError` where a row of them, counted from ``first``, has overflowed."""
     if bool(torch.isfinite(values).all()):
@@ -367,7 +224,7 @@ def low_rank_root(L: Tensor, tol: float) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.linalg import low_rank_root
+    >>> from kernelwright.numerics.linalg import low_rank_root
     >>> low_rank_root(torch.ones(4, 4, dtype=torch.float64), 1e-10).shape
     torch.Size([4, 1])
     """

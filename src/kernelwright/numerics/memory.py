@@ -40,7 +40,7 @@ def in_words(n_bytes: float) -> str:
 
     Examples
     --------
-    >>> from kernelwright.memory import in_words
+    >>> from kernelwright.numerics.memory import in_words
     >>> in_words(2.5 * 2**30), in_words(3 * 2**20)
     ('2.5 GiB', '3 MiB')
     """

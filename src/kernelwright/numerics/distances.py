@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernelwright.linalg import Outer, thin_product
+from kernelwright.numerics.products import Outer, thin_product
 
 __all__ = [
     "cubed_sum",

@@ -1,0 +1,1 @@
+"""Numerical building blocks: factorisations, products, distances, threads, memory."""
