@@ -13,9 +13,9 @@ from dask.utils import format_bytes
 from distributed import Client, LocalCluster
 
 from kernelwright import EmbeddingClassifier
-from kernelwright.chunks import FAN_IN, DaskRows
 from kernelwright.estimators.batches import sum_rows
 from kernelwright.features import RandomFourier
+from kernelwright.inputs.dask_rows import FAN_IN, DaskRows
 from tools.processes import memory
 
 D, CLASSES, CHUNK = 20, 5, 50_000

@@ -9,8 +9,8 @@ import torch
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
-from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet
+from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian, Laplace
 from kernelwright.numerics.distances import squared_euclidean
 from kernelwright.numerics.linalg import Workspace

@@ -22,10 +22,13 @@ from kernelwright import (
     hyper,
     hyperkernels,
 )
-from kernelwright.arrays import as_matrix, class_labels, merge_duplicates, one_hot, row_weights
 from kernelwright.embedding import TrainingSet
 from kernelwright.estimators import classifier as classifiers
 from kernelwright.features import Network, Nystroem, Polynomial, RandomFourier
+from kernelwright.inputs.arrays import as_matrix
+from kernelwright.inputs.duplicates import merge_duplicates
+from kernelwright.inputs.labels import class_labels, one_hot
+from kernelwright.inputs.weights import row_weights
 from kernelwright.kernels import (
     ConvexSum,
     Gaussian,

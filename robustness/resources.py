@@ -61,7 +61,7 @@ def _refusals() -> Row:
         kw.baselines.IndefiniteMKL(),
     ]
     for estimator in estimators:
-        with patch("kernelwright.arrays.free_memory", lambda: 1e5):
+        with patch("kernelwright.numerics.memory.free_memory", lambda: 1e5):
             try:
                 estimator.fit(X, y)
                 tally.check(False, f"{estimator} was not refused")

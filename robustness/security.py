@@ -133,7 +133,7 @@ def _packed_tables(folder: Path) -> Row:
         def fit(arguments: list[str] = arguments, statuses: list[int] = statuses) -> None:
             statuses.append(run(arguments))
 
-        with patch("kernelwright.arrays.free_memory", lambda: 2.0**28):
+        with patch("kernelwright.numerics.memory.free_memory", lambda: 2.0**28):
             taken = peak_of(fit)
         tally.check(statuses == [2] and taken < 2**28, f"{statuses}, {taken} bytes")
     return tally.row()

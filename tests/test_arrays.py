@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import BaseEstimator
 
-from kernelwright import arrays as border
 from kernelwright.errors import MemoryBudgetError
+from kernelwright.inputs import arrays as border
 
 EXPECTED = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 

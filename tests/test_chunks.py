@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from sklearn.utils import compute_class_weight
 
-from kernelwright import chunks as module
-from kernelwright.arrays import ClassTotals
-from kernelwright.chunks import Block, DaskRows, SlicedRows, dask_mean, is_dask, lazily
+from kernelwright.inputs import dask_rows as module
+from kernelwright.inputs.blocks import Block, SlicedRows
+from kernelwright.inputs.dask_rows import DaskRows, dask_mean, is_dask, lazily
+from kernelwright.inputs.weights import ClassTotals
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

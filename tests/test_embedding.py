@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, clip_normalise, embed, smoothed_prior
+from kernelwright.inputs.labels import one_hot
 from tests import reference as naive
 
 N, M = 12, 3

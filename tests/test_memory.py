@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from kernelwright import arrays
+from kernelwright.inputs import arrays
 from kernelwright.numerics.memory import Room, in_words, room_below_limits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="limits are those of Linux")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
+from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian, KroneckerDelta, Laplace, Matern, Spectrum, Tabular
 from kernelwright.nystroem import KernelRows, embed_by_landmarks
 

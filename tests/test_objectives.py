@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import PrecisionWarning
+from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Tabular
 from kernelwright.numerics import distances
 from kernelwright.numerics.linalg import Factor, Workspace

@@ -11,7 +11,7 @@ from scipy.stats import norm, rankdata
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from kernelwright.scaling import TableViews, fit_scaler
+from kernelwright.inputs.scaling import TableViews, fit_scaler
 
 X = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 100.0, 0.01] + [0.0, 5.0, -3.0]
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from kernelwright import EmbeddingClassifier, MemoryBudgetError, solvers
-from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.errors import NumericalRepairWarning, PrecisionWarning
 from kernelwright.features import Polynomial, RandomFourier, fourier_features
+from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import FeatureKernel, Gaussian
 from kernelwright.solvers import choose_solver, exact, explicit, herding, hold_out, nystroem, sum_up
 
@@ -258,7 +258,7 @@ def test_a_repair_is_kept_with_the_solution():
 
 @pytest.mark.parametrize("solver", ["exact", "nystroem", "fourier", "herding"])
 def test_every_solver_refuses_in_advance_what_would_not_fit(solver, monkeypatch):
-    monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 1e6)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 1e6)
     X = np.random.default_rng(0).normal(size=(500, 2))
     model = EmbeddingClassifier(Gaussian(1.0), solver=solver, n_landmarks=200)
     with pytest.raises(MemoryBudgetError, match=r"needs about .* [GM]iB, and 1 MiB are free. Use"):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
+from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian, Laplace
 from kernelwright.kernels.vector import LengthScale
 from kernelwright.objectives import Hyperparameters, Objective

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet, embed, smoothed_prior
 from kernelwright.errors import CollapseWarning
+from kernelwright.inputs.labels import one_hot
+from kernelwright.inputs.scaling import TableViews
 from kernelwright.kernels import Gaussian, Kernel, Laplace, Linear, Tabular
 from kernelwright.objectives import Hyperparameters, Objective
-from kernelwright.scaling import TableViews
 from kernelwright.tuning import Choice, Settings, choose
 from tests import reference as naive
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kernelwright.arrays import free_memory
 from kernelwright.embedding import TrainingSet
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.linalg import factorise, triangular_solve
+from kernelwright.numerics.memory import free_memory
 
 __all__ = ["KernelRows", "NystroemEmbedding", "embed_by_landmarks"]
 

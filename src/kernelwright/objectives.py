@@ -31,11 +31,13 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor, nn
 
-from kernelwright.arrays import group_numbers, one_hot, plain
 from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding import TrainingSet, leave_one_out_divisor, rows_by_group, without_groups
 from kernelwright.errors import NumericalError, PrecisionWarning
 from kernelwright.explicit import explicit_terms
+from kernelwright.inputs.arrays import plain
+from kernelwright.inputs.labels import one_hot
+from kernelwright.inputs.weights import group_numbers
 from kernelwright.kernels import FeatureKernel, Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.numerics.linalg import Workspace, factorise, factorise_in_single, refined_solution

@@ -21,13 +21,13 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from kernelwright.arrays import check_memory, free_memory
 from kernelwright.embedding import DualEmbedding, TrainingSet, embed, embed_in_single
 from kernelwright.errors import NumericalError, PrecisionWarning
 from kernelwright.herding import herd
 from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.kernels.vector import spread_rows
+from kernelwright.numerics.memory import check_memory, free_memory
 from kernelwright.nystroem import (
     BLOCK_ENTRIES,
     DOUBLE_UP_TO,

@@ -9,9 +9,9 @@ from sklearn.datasets import load_wine, make_moons
 from sklearn.preprocessing import minmax_scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelwright import arrays
 from kernelwright.baselines import BayesianMKL
 from kernelwright.errors import MemoryBudgetError
+from kernelwright.inputs import arrays
 from kernelwright.kernels import Gaussian, Linear, Polynomial, Spectrum
 
 LOG_2PI = np.log(2 * np.pi)

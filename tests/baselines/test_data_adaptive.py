@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelwright import arrays
 from kernelwright.baselines.data_adaptive import DataAdaptiveKernel, Problem, project
 from kernelwright.errors import MemoryBudgetError
+from kernelwright.inputs import arrays
 from kernelwright.kernels import Gaussian, Spectrum
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import kernelwright
-from kernelwright import arrays
 from kernelwright.cli import classify, main, run
+from kernelwright.inputs import arrays
 
 
 @pytest.fixture

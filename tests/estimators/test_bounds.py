@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 
 from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
-from kernelwright.arrays import generator
 from kernelwright.features import RandomFourier
+from kernelwright.inputs.arrays import generator
 from kernelwright.kernels import Gaussian, Linear
 from kernelwright.risk import LOSSES
 

@@ -7,8 +7,9 @@ import torch
 from sklearn.base import clone
 
 import kernelwright
-from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, chunks
+from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.features import Nystroem, Polynomial, RandomFourier
+from kernelwright.inputs import dask_rows as chunks
 from kernelwright.kernels import Gaussian
 
 da = pytest.importorskip("dask.array")

@@ -721,7 +721,7 @@ def test_a_wrong_number_of_length_scales_is_refused(moons):
 
 
 def test_a_matrix_that_would_not_fit_is_refused_before_it_is_allocated(monkeypatch):
-    monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 2.0**20)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 2.0**20)
     with pytest.raises(MemoryBudgetError, match=r"MiB are free\. Use solver='nystroem'"):
         EmbeddingClassifier().fit(np.random.default_rng(0).normal(size=(500, 2)), np.arange(500) % 2)
 

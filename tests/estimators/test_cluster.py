@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from sklearn.model_selection import cross_val_score
 
-from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, HyperKernelRidge, chunks, datasets
+from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, HyperKernelRidge, datasets
 from kernelwright.errors import WorkerLostError
 from kernelwright.experiments.runner import Experiment, Task, run
 from kernelwright.features import RandomFourier
 from kernelwright.hyper import LandmarkPairs, Partition
+from kernelwright.inputs import dask_rows as chunks
 from kernelwright.kernels import Gaussian
 
 da = pytest.importorskip("dask.array")

@@ -9,12 +9,12 @@ from sklearn.svm import SVC
 
 import kernelwright as kw
 from kernelwright import HyperKernelRidge
-from kernelwright.arrays import generator
 from kernelwright.hyper import AutoPairs, HeldOutMetric, LandmarkPairs, LearnedKernel, Partition
 from kernelwright.hyper.bases import PairBasis
 from kernelwright.hyper.kernels import Gaussian, PointPairs, Sum, Wishart
 from kernelwright.hyper.partition import random_parts
 from kernelwright.hyper.solvers import SOLVERS
+from kernelwright.inputs.arrays import generator
 from tests.hyper.problems import gaussian, log_kernel, points, relative_error
 
 
@@ -205,11 +205,11 @@ def test_in_other_machines():
 
 
 def test_more_pairs_than_memory_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 2.0**20)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 2.0**20)
     X = points(200)
     with pytest.raises(kw.MemoryBudgetError, match=r"exact solution for 200 points.*midpoint"):
         HyperKernelRidge(solver="exact").fit(X, gaussian(X, X))
-    monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 2.0**19)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 2.0**19)
     with pytest.raises(kw.MemoryBudgetError, match=r"20100 pairs.*n_pairs"):
         HyperKernelRidge(solver=AutoPairs(n_pairs="all")).fit(X, gaussian(X, X))
 

@@ -14,10 +14,10 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from kernelwright import arrays
 from kernelwright.errors import DistanceMatrixWarning, MemoryBudgetError, NumericalError
 from kernelwright.estimators.krein import KreinSVC
 from kernelwright.indefinite import CORRECTIONS, correct
+from kernelwright.inputs import arrays
 from kernelwright.kernels import Gaussian, Linear, Spectrum
 
 

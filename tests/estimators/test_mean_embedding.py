@@ -592,7 +592,7 @@ def test_a_function_cannot_change_the_kept_targets(sine):
 
 
 def test_too_many_rows_are_refused_before_anything_is_allocated(sine, monkeypatch):
-    monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 1e4)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 1e4)
     with pytest.raises(MemoryBudgetError, match="80 distinct rows"):
         ConditionalMeanEmbedding().fit(*sine)
 

@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from kernelwright import CollapseWarning, EmbeddingNetworkClassifier, MemoryBudgetError
-from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
+from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian, Linear
 from kernelwright.numerics.threads import threads_for
 
@@ -397,7 +397,7 @@ def test_bad_options_get_a_clear_sentence(moons, options, message):
 
 
 def test_a_kernel_on_too_many_rows_is_refused(moons, monkeypatch):
-    monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 2.0**18)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 2.0**18)
     with pytest.raises(MemoryBudgetError):
         small(kernel=Gaussian()).fit(*moons)
     small().fit(*moons)

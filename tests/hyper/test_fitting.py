@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from kernelwright import HyperKernelRidge, HyperKernelSVR
-from kernelwright.arrays import generator
 from kernelwright.hyper import BasisPlan, HeldOutMetric, Midpoints, PairRidge, PairSVR, Partition, fit_pairs
 from kernelwright.hyper.kernels import Gaussian, Wishart
 from kernelwright.hyper.moments import fold_moments
 from kernelwright.hyper.pairs import unique_pairs
 from kernelwright.hyper.targets import MatrixTarget, pair_problem
+from kernelwright.inputs.arrays import generator
 from tests.hyper.problems import gaussian, log_kernel, points
 
 

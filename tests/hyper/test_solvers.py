@@ -107,6 +107,6 @@ def test_estimates_of_memory_grow_as_the_solutions_do():
 
 def test_too_many_functions_are_refused_before_they_are_solved_for(monkeypatch):
     X = points(200)
-    monkeypatch.setattr("kernelwright.arrays.free_memory", lambda: 2.0**27)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 2.0**27)
     with pytest.raises(kw.MemoryBudgetError, match=r"20100 functions of pairs.*LandmarkPairs\(n="):
         HyperKernelRidge(Wishart(), solver=LandmarkPairs(200), random_state=0).fit(X, gaussian(X, X))

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelwright import MemoryBudgetError, arrays
+from kernelwright import MemoryBudgetError
+from kernelwright.inputs import arrays
 from kernelwright.tables import read_similarities, read_table, write_table
 from kernelwright.tables.writing import check_output, write_bytes
 

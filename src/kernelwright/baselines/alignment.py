@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import StrOptions
 from torch import Tensor
 
 from kernelwright.alignment import KernelRows, centred_gram, weights_of_gram
-from kernelwright.arrays import as_matrix, class_labels, validate_data
+from kernelwright.inputs.arrays import as_matrix, validate_data
+from kernelwright.inputs.labels import class_labels
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta
 from kernelwright.storage.saved import saved
 

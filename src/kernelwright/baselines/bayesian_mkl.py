@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.special import log_ndtr
 
-from kernelwright.arrays import check_memory, class_labels, validate_data
 from kernelwright.baselines.mkl_inference import Gamma, Inference
+from kernelwright.inputs.arrays import validate_data
+from kernelwright.inputs.labels import class_labels
 from kernelwright.kernels import Gaussian, Kernel, Polynomial
+from kernelwright.numerics.memory import check_memory
 from kernelwright.numerics.threads import threads_for
 from kernelwright.storage.saved import saved
 

@@ -16,10 +16,12 @@ from sklearn.svm import SVC
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from kernelwright.arrays import check_memory, class_labels, validate_data
+from kernelwright.inputs.arrays import validate_data
+from kernelwright.inputs.labels import class_labels
 from kernelwright.kernels import Gaussian, Kernel
 from kernelwright.numerics.distances import euclidean
 from kernelwright.numerics.linalg import eigen
+from kernelwright.numerics.memory import check_memory
 from kernelwright.numerics.threads import threads_for
 from kernelwright.storage.saved import saved
 

@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
-from kernelwright.arrays import class_labels, validate_data
+from kernelwright.inputs.arrays import validate_data
+from kernelwright.inputs.labels import class_labels
 from kernelwright.storage.saved import saved
 
 __all__ = ["GridSearchSVC"]

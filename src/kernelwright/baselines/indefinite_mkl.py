@@ -16,10 +16,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from kernelwright.arrays import as_matrix, check_memory, class_labels, one_hot, validate_data
 from kernelwright.baselines.alignment import prepared_kernels
+from kernelwright.inputs.arrays import as_matrix, validate_data
+from kernelwright.inputs.labels import class_labels, one_hot
 from kernelwright.kernels import Gaussian, Kernel, Linear
 from kernelwright.numerics.linalg import spectrum
+from kernelwright.numerics.memory import check_memory
 from kernelwright.storage.saved import saved
 
 __all__ = ["IndefiniteMKL", "fista", "group_soft_threshold", "soft_threshold"]

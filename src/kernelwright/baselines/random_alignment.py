@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from kernelwright.arrays import as_matrix, class_labels, generator, one_hot, validate_data
+from kernelwright.inputs.arrays import as_matrix, generator, validate_data
+from kernelwright.inputs.labels import class_labels, one_hot
 from kernelwright.kernels import FeatureKernel, Gaussian
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.storage.saved import saved

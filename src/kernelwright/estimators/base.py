@@ -16,15 +16,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from kernelwright.arrays import check_labels, check_memory, class_labels, row_weights, validate_data
 from kernelwright.calibration import Link, ProbabilityMap
-from kernelwright.chunks import dask_mean, is_dask, lazily
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import CalibrationWarning, OverfitWarning
+from kernelwright.inputs.arrays import validate_data
+from kernelwright.inputs.dask_rows import dask_mean, is_dask, lazily
+from kernelwright.inputs.labels import check_labels, class_labels
+from kernelwright.inputs.scaling import TableViews
+from kernelwright.inputs.weights import row_weights
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.numerics.linalg import finite
+from kernelwright.numerics.memory import check_memory
 from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
-from kernelwright.scaling import TableViews
 from kernelwright.solvers import LEARNED_FROM, estimated_bytes
 from kernelwright.support import Support
 from kernelwright.training import Step

@@ -14,10 +14,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
-from kernelwright.arrays import generator, group_numbers, merge_duplicates, one_hot, plain, validate_data
-from kernelwright.chunks import Block, Chunks, DaskRows, example_row
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.features import Nystroem
+from kernelwright.inputs.arrays import generator, plain, validate_data
+from kernelwright.inputs.blocks import Block, Chunks
+from kernelwright.inputs.dask_rows import DaskRows, example_row
+from kernelwright.inputs.duplicates import merge_duplicates
+from kernelwright.inputs.labels import one_hot
+from kernelwright.inputs.weights import group_numbers
 from kernelwright.kernels import FeatureKernel
 from kernelwright.primal import Moments
 from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit, refuse_too_many_features

@@ -18,9 +18,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor, nn
 
-from kernelwright.arrays import generator, seed_of, validate_data
 from kernelwright.calibration import fit_map, fit_shifted_power, trust_in
-from kernelwright.chunks import Block, Chunks, SlicedRows, is_dask
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.errors import NumericalRepairWarning
 from kernelwright.estimators.base import (
@@ -42,11 +40,14 @@ from kernelwright.estimators.bounds import (
 from kernelwright.estimators.predictions import EmbeddingPredictions
 from kernelwright.features import FeatureMap, Nystroem, fourier_features
 from kernelwright.indefinite import signature
+from kernelwright.inputs.arrays import generator, seed_of, validate_data
+from kernelwright.inputs.blocks import Block, Chunks, SlicedRows
+from kernelwright.inputs.dask_rows import is_dask
+from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.numerics.threads import threads_for
 from kernelwright.risk import LeftOutLoss
-from kernelwright.scaling import fit_scaler
 from kernelwright.solvers import (
     LEARNED_FROM,
     LEFT_OUT_ROWS,

@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kernelwright.arrays import generator, plain, validate_data
 from kernelwright.hyper.fitting import BasisPlan, PairFit, fit_pairs
 from kernelwright.hyper.kernels import HyperKernel
 from kernelwright.hyper.learned import LearnedKernel
@@ -18,6 +17,7 @@ from kernelwright.hyper.learning import HeldOutMetric
 from kernelwright.hyper.regression import PairRegressor
 from kernelwright.hyper.solvers import SOLVERS, PairSolver
 from kernelwright.hyper.targets import CODINGS, pair_problem, target_matrix
+from kernelwright.inputs.arrays import generator, plain, validate_data
 
 __all__ = ["SHARED_CONSTRAINTS", "KernelLearner"]
 

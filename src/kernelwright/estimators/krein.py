@@ -20,10 +20,13 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
-from kernelwright.arrays import check_class_weight, check_labels, class_labels, merge_duplicates, plain, validate_data
 from kernelwright.errors import DistanceMatrixWarning, NumericalError
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.indefinite import CORRECTIONS, Signature, correct
+from kernelwright.inputs.arrays import plain, validate_data
+from kernelwright.inputs.duplicates import merge_duplicates
+from kernelwright.inputs.labels import check_labels, class_labels
+from kernelwright.inputs.weights import check_class_weight
 from kernelwright.kernels import Gaussian, Kernel, Precomputed
 from kernelwright.kernels.precomputed import looks_like_distances
 from kernelwright.numerics.threads import threads_for

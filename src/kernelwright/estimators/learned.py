@@ -10,11 +10,12 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelwright.arrays import class_labels, validate_data
 from kernelwright.estimators.classifier import EmbeddingClassifier
 from kernelwright.estimators.hyper_ridge import HyperKernelRidge
 from kernelwright.estimators.krein import KreinSVC
-from kernelwright.scaling import fit_scaler
+from kernelwright.inputs.arrays import validate_data
+from kernelwright.inputs.labels import class_labels
+from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.storage.saved import saved
 
 __all__ = ["LearnedKernelClassifier"]

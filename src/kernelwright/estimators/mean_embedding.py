@@ -15,14 +15,15 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from kernelwright.arrays import generator, merge_duplicates, plain, validate_data
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
 from kernelwright.herding import herd
+from kernelwright.inputs.arrays import generator, plain, validate_data
+from kernelwright.inputs.duplicates import merge_duplicates
+from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta, Precomputed
 from kernelwright.numerics.linalg import Factor, low_rank_root
 from kernelwright.numerics.threads import threads_for
-from kernelwright.scaling import fit_scaler
 from kernelwright.storage.saved import saved
 from kernelwright.training import Step
 from kernelwright.tuning import Settings, choose

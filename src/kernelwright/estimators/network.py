@@ -20,9 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from kernelwright.arrays import one_hot, seed_of, validate_data
 from kernelwright.calibration import fit_map, trust_in
-from kernelwright.chunks import Block, DaskRows, example_row, is_dask
 from kernelwright.embedding import TrainingSet, smoothed_prior
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
 from kernelwright.errors import CollapseWarning
@@ -36,6 +34,11 @@ from kernelwright.estimators.base import (
 )
 from kernelwright.estimators.batches import Rows, counted_groups, refuse_groups_of_chunks
 from kernelwright.estimators.bounds import UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
+from kernelwright.inputs.arrays import seed_of, validate_data
+from kernelwright.inputs.blocks import Block
+from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
+from kernelwright.inputs.labels import one_hot
+from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import Kernel
 from kernelwright.network import (
     ACTIVATIONS,
@@ -51,7 +54,6 @@ from kernelwright.network import (
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.threads import threads_for
 from kernelwright.risk import complexity_multiplier
-from kernelwright.scaling import fit_scaler
 from kernelwright.storage.saved import saved
 from kernelwright.training import Step
 

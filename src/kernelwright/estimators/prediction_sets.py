@@ -17,9 +17,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
 from torch import Tensor
 
-from kernelwright.arrays import check_labels, class_labels, group_numbers, plain
 from kernelwright.conformal import CalibrationScores, scores_of
 from kernelwright.estimators.classifier import EmbeddingClassifier
+from kernelwright.inputs.arrays import plain
+from kernelwright.inputs.labels import check_labels, class_labels
+from kernelwright.inputs.weights import group_numbers
 from kernelwright.storage.saved import saved
 
 __all__ = ["PredictionSets"]

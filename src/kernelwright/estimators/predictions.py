@@ -16,12 +16,12 @@ from kernelwright.entropy import clip_entropy, embedding_entropy
 from kernelwright.estimators.base import KernelEstimator, ProbabilityClassifier, by_chunks
 from kernelwright.estimators.batches import EmbeddedRows
 from kernelwright.features import Concatenated, FeatureMap, RandomFourier
+from kernelwright.inputs.scaling import TableViews
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.products import thin_product
 from kernelwright.numerics.threads import threads_for
 from kernelwright.primal import left_out_residuals
-from kernelwright.scaling import TableViews
 from kernelwright.solvers import FEATURE_ROWS
 from kernelwright.support import KernelSupport, Support, nearest_other
 

@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from kernelwright import datasets
-from kernelwright.arrays import one_hot
 from kernelwright.embedding import TrainingSet
 from kernelwright.epochs import Plan, seeded, train_network
 from kernelwright.experiments.runner import Experiment, Result, Task
+from kernelwright.inputs.labels import one_hot
 from kernelwright.network import Bound, EmbeddingNetwork, Head, LinearHead, Parts
 from kernelwright.reports import Picture
 from kernelwright.risk import complexity_multiplier

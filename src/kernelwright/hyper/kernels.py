@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kernelwright.arrays import as_matrix
+from kernelwright.inputs.arrays import as_matrix
 from kernelwright.kernels.vector import whole_number
 from kernelwright.numerics.distances import squared_euclidean
 from kernelwright.numerics.linalg import Factor, factorise, spectrum, triangular_solve

@@ -13,12 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from kernelwright.arrays import check_memory
 from kernelwright.hyper.bases import Basis, MidpointBasis, PairBasis, all_pairs_of, landmarks_among
 from kernelwright.hyper.kernels import HyperKernel, PointPairs
 from kernelwright.hyper.moments import MOMENT_BLOCK
 from kernelwright.hyper.pairs import Pairs, number_of_pairs, some_pairs, unique_pairs
 from kernelwright.hyper.targets import Target
+from kernelwright.numerics.memory import check_memory
 from kernelwright.storage.saved import saved
 
 __all__ = [

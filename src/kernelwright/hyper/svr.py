@@ -11,11 +11,11 @@ import torch
 from sklearn.svm import SVR, LinearSVR
 from torch import Tensor
 
-from kernelwright.arrays import check_memory
 from kernelwright.hyper.bases import Basis, whitening
 from kernelwright.hyper.moments import pair_values
 from kernelwright.hyper.pairs import Pairs
 from kernelwright.hyper.regression import Coefficients, PairPart, listed, power_of_m
+from kernelwright.numerics.memory import check_memory
 
 __all__ = ["PairSVR", "support_vector", "support_vector_primal"]
 

@@ -11,7 +11,10 @@ from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length, column_or_1d
 from torch import Tensor
 
-from kernelwright.arrays import as_matrix, check_labels, class_labels, merge_duplicates, row_weights
+from kernelwright.inputs.arrays import as_matrix
+from kernelwright.inputs.duplicates import merge_duplicates
+from kernelwright.inputs.labels import check_labels, class_labels
+from kernelwright.inputs.weights import row_weights
 
 __all__ = ["CODINGS", "LabelTarget", "MatrixTarget", "PairProblem", "Target", "pair_problem", "target_matrix"]
 

@@ -35,7 +35,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kernelwright.arrays import as_matrix
+from kernelwright.inputs.arrays import as_matrix
 from kernelwright.numerics.linalg import Workspace
 from kernelwright.parameters import Parametrised, Positive, Simplex
 from kernelwright.storage.saved import saved

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernelwright.arrays import as_matrix
+from kernelwright.inputs.arrays import as_matrix
 from kernelwright.kernels.base import Kernel
 from kernelwright.storage.saved import saved
 

@@ -6,9 +6,12 @@ Nothing heavy is imported here: the limits are asked for before torch is loaded,
 from __future__ import annotations
 
 import math
+import os
 from typing import NamedTuple
 
-__all__ = ["Room", "in_words", "room_below_limits"]
+from kernelwright.errors import MemoryBudgetError
+
+__all__ = ["Room", "check_memory", "free_memory", "in_words", "room_below_limits"]
 
 
 class Room(NamedTuple):
@@ -45,3 +48,30 @@ def in_words(n_bytes: float) -> str:
     ('2.5 GiB', '3 MiB')
     """
     return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"
+
+
+LOADED_LATER = 64 * 2**20  # bytes of addresses that compiled loops, threads and libraries still take during a fit
+
+
+def free_memory() -> float:
+    """Bytes a process may still take: the system's free memory, its container's or its own limit, the smallest."""
+    candidates = [max(0.0, min(room_below_limits()) - LOADED_LATER)]
+    try:
+        with open("/proc/meminfo") as lines:
+            candidates += [float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
+        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as current:
+            candidates.append(float(limit.read()) - float(current.read()))
+    except (OSError, ValueError):  # not Linux, no limit set ("max"), or no container
+        pass
+    if len(candidates) == 1:
+        candidates.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
+    return min(candidates)
+
+
+def check_memory(n_bytes: float, what: str, instead: str) -> None:
+    """Refuse a job whose matrices would not fit, before anything is allocated."""
+    free = free_memory()
+    if n_bytes > 0.9 * free:
+        limited = min(room_below_limits()) < free + 2 * LOADED_LATER
+        where = "are left by the limit set for this process (ulimit -v or -d)" if limited else "are free"
+        raise MemoryBudgetError(f"{what} needs about {in_words(n_bytes)}, and {in_words(free)} {where}. {instead}")

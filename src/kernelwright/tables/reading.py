@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from kernelwright.arrays import check_memory
+from kernelwright.numerics.memory import check_memory
 from kernelwright.tables.notation import is_number
 from kernelwright.tables.table import Table, some_of
 

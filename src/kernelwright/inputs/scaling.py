@@ -26,7 +26,7 @@ class TableViews(TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from kernelwright.scaling import TableViews
+    >>> from kernelwright.inputs.scaling import TableViews
     >>> TableViews().fit_transform([[1.0], [2.0], [3.0], [400.0]]).round(2)
     array([[-0.57, -1.36],
            [-0.57, -0.38],

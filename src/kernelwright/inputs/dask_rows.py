@@ -1,90 +1,27 @@
-"""Rows that are never all in one place: slices of arrays, or the chunks of Dask collections on a cluster.
-
-Dask itself is imported only where a Dask collection has come in.
-"""
+"""Rows in a Dask collection: read, sampled and summed where they are."""
 
 from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelwright.arrays import ClassTotals, class_labels
 from kernelwright.errors import WorkerLostError
+from kernelwright.inputs.blocks import Block, Chunks, _joined, _some
+from kernelwright.inputs.labels import class_labels
+from kernelwright.inputs.weights import ClassTotals
 from kernelwright.numerics.threads import on_one_thread
 
-__all__ = ["Block", "Chunks", "DaskRows", "Reading", "SlicedRows", "dask_mean", "example_row", "is_dask", "lazily"]
+__all__ = ["DaskRows", "Reading", "dask_mean", "example_row", "is_dask", "lazily"]
 
-GATHERED_ROWS, GATHERED_BYTES = 50_000, 2**29  # the most that comes to where the fit was called
-SLICE_ROWS = 65_536
 FAN_IN = 8  # sums that are added at once in the tree of a reduction
-
-
-class Block(NamedTuple):
-    """Checked rows: numbers, the number of each row's class, and weights that are not zero."""
-
-    X: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray
-
-
-class Chunks:
-    """Rows in chunks, each a :class:`Block`."""
-
-    lengths: Sequence[int]
-    row_bytes: int
-
-    def __len__(self) -> int:
-        return int(sum(self.lengths))
-
-    @property
-    def n_gathered(self) -> int:
-        """How many rows are enough to learn a kernel from, and small enough for one place."""
-        return max(1, min(GATHERED_ROWS, GATHERED_BYTES // max(self.row_bytes, 1)))
-
-    def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """``function(block, *arguments)`` of every chunk, added up."""
-        raise NotImplementedError
-
-    def take(self, rows: np.ndarray) -> Block:
-        """Some of the rows, by their numbers in rising order."""
-        raise NotImplementedError
-
-    def take_and_reduce(self, rows: np.ndarray, function: Callable[..., Any], *arguments: Any) -> tuple[Block, Any]:
-        """Both, reading every chunk once."""
-        return self.take(rows), self.map_reduce(function, *arguments)
-
-    def some_rows(self, random: np.random.Generator) -> np.ndarray:
-        """Numbers of random rows. Which ones depends on how many there are, not on how they are cut into chunks."""
-        n, size = len(self), self.n_gathered
-        return np.arange(n) if n <= size else np.sort(random.choice(n, size, replace=False, shuffle=False))
-
-
-class SlicedRows(Chunks):
-    """Arrays in memory, or mapped into it."""
-
-    def __init__(self, rows: Block) -> None:
-        self.rows, n = rows, len(rows.labels)
-        self.slices = [slice(start, min(start + SLICE_ROWS, n)) for start in range(0, n, SLICE_ROWS)]
-        self.lengths = [part.stop - part.start for part in self.slices]
-        self.row_bytes = rows.X[:1].nbytes
-
-    def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: D102
-        blocks = (Block(*(column[part] for column in self.rows)) for part in self.slices)
-        return reduce(operator.add, (function(block, *arguments) for block in blocks))
-
-    def take(self, rows: np.ndarray) -> Block:  # noqa: D102
-        return Block(*(column[rows] for column in self.rows))
-
-
-# Dask ----------------------------------------------------------------------------------------------------------
 
 
 def is_dask(X: Any) -> bool:
@@ -198,10 +135,6 @@ class DaskRows(Chunks):
         ]
 
 
-def _joined(blocks: Iterable[Block]) -> Block:
-    return Block(*map(np.concatenate, zip(*blocks, strict=True)))
-
-
 def lazily(method: Callable[..., np.ndarray], X: Any, *arguments: Any, **options: Any) -> Any:
     """``method`` of every chunk of X, as a Dask array that nothing has been computed of yet."""
     import dask.array as da
@@ -278,9 +211,6 @@ def _delayed_blocks(collection: Any) -> list[Any]:
     return list(np.ravel(collection.to_delayed()))
 
 
-# What workers do, and how they are asked ---------------------------------------------------------------------
-
-
 def _counted(y: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
     """Which rows have a weight, and the weights."""
     if weights is None:
@@ -303,10 +233,6 @@ def _totals(y: Any, weights: Any) -> ClassTotals:
 def _weighted_sum(values: np.ndarray, weights: Any) -> tuple[float, float]:
     weights = np.ones(len(values)) if weights is None else np.asarray(weights)
     return float(values @ weights), float(weights.sum())
-
-
-def _some(block: Block, rows: np.ndarray) -> Block:
-    return Block(*(column[rows] for column in block))
 
 
 def _sum(parts: list[Any]) -> Any:

@@ -1,0 +1,1 @@
+"""What a user passes in, checked: arrays, labels, weights, groups, scaling, Dask collections."""
