@@ -7,7 +7,7 @@ import pytest
 from kernelwright import EmbeddingClassifier
 from kernelwright.features import RandomFourier
 from kernelwright.kernels import Gaussian, Laplace, Spectrum
-from kernelwright.relevance import rank_features
+from kernelwright.kernels.relevance import rank_features
 
 RNG = np.random.default_rng(0)
 

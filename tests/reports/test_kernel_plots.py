@@ -3,7 +3,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from kernelwright import EmbeddingClassifier, HyperKernelRidge
-from kernelwright.relevance import FeatureRelevance, Relevance
+from kernelwright.kernels.relevance import FeatureRelevance, Relevance
 from kernelwright.reports import KernelMatrixDisplay, PairScatterDisplay, RelevanceDisplay, SpectrumDisplay
 from kernelwright.reports.drawing import ACCENT, WARM
 

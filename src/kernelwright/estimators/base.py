@@ -25,9 +25,9 @@ from kernelwright.inputs.labels import check_labels, class_labels
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.inputs.weights import row_weights
 from kernelwright.kernels import Kernel, Precomputed, Tabular
+from kernelwright.kernels.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.memory import check_memory
-from kernelwright.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.solvers import LEARNED_FROM, estimated_bytes
 from kernelwright.support import Support
 from kernelwright.training import Step

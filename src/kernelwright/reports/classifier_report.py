@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelwright.evaluation import Evaluation, Scores
-from kernelwright.relevance import Relevance
+from kernelwright.kernels.relevance import Relevance
 from kernelwright.reports.bounds import bound_blocks
 from kernelwright.reports.curves import (
     ConfusionDisplay,

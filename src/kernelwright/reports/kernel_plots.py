@@ -12,8 +12,8 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from kernelwright.indefinite import Signature, signature
+from kernelwright.kernels.relevance import Relevance
 from kernelwright.numerics.linalg import spectrum
-from kernelwright.relevance import Relevance
 from kernelwright.reports.drawing import ACCENT, GREY, WARM, legend, new_axes, plain
 
 __all__ = [
@@ -41,7 +41,7 @@ class RelevanceDisplay:
 
     Examples
     --------
-    >>> from kernelwright.relevance import FeatureRelevance, Relevance
+    >>> from kernelwright.kernels.relevance import FeatureRelevance, Relevance
     >>> from kernelwright.reports import RelevanceDisplay
     >>> found = Relevance([FeatureRelevance("length", 0.5, 0.8), FeatureRelevance("width", 2.0, 0.2)])
     >>> [float(bar.get_width()) for bar in RelevanceDisplay(found).plot().bars_]
