@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from kernelwright.embedding import TrainingSet, smoothed_prior
-from kernelwright.features import Nystroem
+from kernelwright.features.nystroem import Nystroem
 from kernelwright.inputs.arrays import generator, plain, validate_data
 from kernelwright.inputs.blocks import Block, Chunks
 from kernelwright.inputs.dask_rows import DaskRows, example_row

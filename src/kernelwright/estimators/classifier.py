@@ -38,7 +38,8 @@ from kernelwright.estimators.bounds import (
     means_of_groups,
 )
 from kernelwright.estimators.predictions import EmbeddingPredictions
-from kernelwright.features import FeatureMap, Nystroem, fourier_features
+from kernelwright.features.fourier import FeatureMap, fourier_features
+from kernelwright.features.nystroem import Nystroem
 from kernelwright.indefinite import signature
 from kernelwright.inputs.arrays import generator, seed_of, validate_data
 from kernelwright.inputs.blocks import Block, Chunks, SlicedRows

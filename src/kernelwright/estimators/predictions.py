@@ -15,7 +15,7 @@ from kernelwright.embedding import embed, without_groups
 from kernelwright.entropy import clip_entropy, embedding_entropy
 from kernelwright.estimators.base import KernelEstimator, ProbabilityClassifier, by_chunks
 from kernelwright.estimators.batches import EmbeddedRows
-from kernelwright.features import Concatenated, FeatureMap, RandomFourier
+from kernelwright.features.fourier import Concatenated, FeatureMap, RandomFourier
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.numerics.linalg import finite

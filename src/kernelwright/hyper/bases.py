@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from kernelwright.features import Nystroem
+from kernelwright.features.nystroem import Nystroem
 from kernelwright.hyper.kernels import HyperKernel, PointPairs
 from kernelwright.kernels import Gaussian
 from kernelwright.numerics.distances import cubed_sum, squared_euclidean

@@ -1,0 +1,157 @@
+"""Nystroem features of a kernel at landmarks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from sklearn.cluster import MiniBatchKMeans
+from torch import Tensor
+
+from kernelwright.kernels import Gaussian, Kernel
+from kernelwright.kernels.feature import FeatureMap
+from kernelwright.kernels.vector import whole_number
+from kernelwright.numerics.linalg import Factor, eigen, factorise, triangular_solve
+from kernelwright.storage.saved import saved
+
+__all__ = ["Nystroem"]
+
+
+@saved("nystroem-features", fields="kernel n_landmarks landmarks seed", buffers="points root")
+class Nystroem(FeatureMap):
+    """Nystroem features [Williams2001]_: ``z(x) = L^-1 k(x)``, k(x) the kernel values with landmarks, ``K_MM = L L^T``.
+
+    Inner products equal the kernel wherever one of the two points is a landmark. Of a kernel that may be indefinite,
+    such as a learned one, they are those of the flipped one: ``z(x) = |L|^-1/2 U^T k(x)`` with ``K_MM = U L U^T``.
+
+    Parameters
+    ----------
+    kernel : Kernel, default=Gaussian("median")
+        Its numbers are learned; the landmarks stay.
+    n_landmarks : int, default=500
+    landmarks : {"uniform", "kmeans", "leverage"}, default="uniform"
+        Random training points, centres of k-means, or random points drawn by their approximate ridge leverage scores,
+        which favours points that others do not explain.
+    seed : int, default=0
+        Of the choice of landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.features import Nystroem
+    >>> from kernelwright.kernels import Gaussian
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> features = Nystroem(Gaussian(), n_landmarks=20)
+    >>> Z = features.fit(X)(X)
+    >>> bool(np.abs(Z @ Z.T - Gaussian()(X)).max() < 1e-6)
+    True
+    """
+
+    RULES = ("uniform", "kmeans", "leverage")
+    points: Tensor
+    root: Tensor
+
+    def __init__(
+        self, kernel: Kernel | None = None, n_landmarks: int = 500, landmarks: str = "uniform", seed: int = 0
+    ) -> None:
+        super().__init__()
+        self.kernel = Gaussian("median") if kernel is None else kernel
+        self.n_landmarks, self.landmarks, self.seed = whole_number(n_landmarks, "n_landmarks", self), landmarks, seed
+        self.forget()
+
+    def forget(self) -> None:
+        if self.landmarks not in self.RULES:
+            raise ValueError(
+                f"The 'landmarks' parameter of Nystroem must be one of {list(self.RULES)}. "
+                f"Got {self.landmarks!r} instead."
+            )
+        self.register_buffer("points", torch.empty(0, 0, dtype=torch.float64))
+        self.register_buffer("root", torch.empty(0, 0, dtype=torch.float64))
+
+    @property
+    def n_features(self) -> int:
+        if len(self.points) and not self.kernel.definite:
+            return self.flipped_root.shape[1]
+        return len(self.points) or self.n_landmarks
+
+    @property
+    def bound(self) -> float | None:
+        return float(self.kernel.sup_diag().detach()) if self.kernel.bounded else None
+
+    def fit(self, X: Any) -> Nystroem:
+        """Choose the landmarks among the rows of X."""
+        self.prepare(self.kernel.encode(X))
+        return self
+
+    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+        super().prepare(X, weights)  # the kernel
+        if not self.kernel.definite:
+            self.kernel.requires_grad_(False)  # the flipped features are not differentiated
+        if len(self.points) == 0:
+            with torch.no_grad():
+                self.points = self._choose(X)
+
+    def _choose(self, X: Tensor) -> Tensor:
+        size, generator = min(self.n_landmarks, len(X)), torch.Generator().manual_seed(int(self.seed))
+        order = torch.randperm(len(X), generator=generator)
+        if self.landmarks == "kmeans" and size < len(X):
+            means = MiniBatchKMeans(size, random_state=int(self.seed), n_init=1, batch_size=max(1024, 3 * size))
+            return torch.from_numpy(means.fit(X[order[: 50 * size]].numpy()).cluster_centers_)
+        if self.landmarks == "leverage" and size < len(X):
+            scores = self._leverages(X, X[order[:size]])
+            return X[torch.multinomial(scores, size, generator=generator).sort().values]
+        return X[order[:size].sort().values]
+
+    def _leverages(self, X: Tensor, sample: Tensor) -> Tensor:
+        """Ridge leverage scores by a first set of landmarks: what k(x, x) has that they do not explain, and more."""
+        noise = len(sample) * 1e-3
+        factor = factorise(self.kernel.matrix(sample), noise)
+        scores = [
+            (self.kernel._diag(block) - (triangular_solve(factor, self.kernel.forward(sample, block)) ** 2).sum(0))
+            for block in X.split(4096)
+        ]
+        return torch.cat(scores).clamp(min=1e-12)
+
+    def forward(self, X: Tensor) -> Tensor:
+        if len(self.points) == 0:
+            self.prepare(X.detach())
+        if not self.kernel.definite:
+            return self.kernel.forward(X, self.points) @ self.flipped_root.to(X.dtype)
+        return _Whitened.apply(self.kernel.forward(X, self.points), self.kernel.forward(self.points))
+
+    @property
+    def flipped_root(self) -> Tensor:
+        """``U |L|^-1/2`` without directions that are zero to working precision, made once: such a kernel is fixed."""
+        if self.root.numel() == 0:
+            values, vectors = eigen(self.kernel.matrix(self.points).double())
+            kept = values.abs() > 1e-10 * values.abs().max()
+            self.root = vectors[:, kept] / values[kept].abs().sqrt()
+        return self.root
+
+
+class _Whitened(torch.autograd.Function):
+    """``Z = K_xM L^-T`` with ``K_MM = L L^T``.
+
+    Backward, with G = dq/dZ: ``dq/dK_xM = G L^-1`` and ``dq/dK_MM = -L^-T tril(G^T Z) L^-1``, made symmetric, where
+    tril halves the diagonal.
+    """
+
+    JITTER = 1e-10  # of the mean of the diagonal: landmarks may be close to each other
+
+    @staticmethod
+    def forward(ctx: Any, K_xM: Tensor, K_MM: Tensor) -> Tensor:
+        level = _Whitened.JITTER * float(K_MM.diagonal().mean())
+        ctx.factor = factorise(K_MM.detach().double(), level)
+        ctx.Z = triangular_solve(ctx.factor, K_xM.detach().double().T).T.contiguous()
+        return ctx.Z.to(K_xM)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> Any:
+        factor: Factor = ctx.factor
+        G = slopes[0].double()
+        half = torch.tril(G.T @ ctx.Z)
+        half.diagonal().mul_(0.5)
+        inner = triangular_solve(factor, half, transposed=True)  # L^-T half
+        d_MM = triangular_solve(factor, inner.T.contiguous(), transposed=True).T  # ... L^-1
+        d_xM = triangular_solve(factor, G.T.contiguous(), transposed=True).T
+        return d_xM.to(slopes[0]), (-0.5 * (d_MM + d_MM.T)).to(slopes[0])
