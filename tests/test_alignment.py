@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright import alignment as module
-from kernelwright.alignment import (
+from kernelwright.kernels import Constant, Gaussian, KroneckerDelta, Linear
+from kernelwright.similarity import alignment as module
+from kernelwright.similarity.alignment import (
     KernelRows,
     alignment,
     alignment_weights,
@@ -13,7 +14,6 @@ from kernelwright.alignment import (
     centred_alignment,
     centred_gram,
 )
-from kernelwright.kernels import Constant, Gaussian, KroneckerDelta, Linear
 
 
 def naive_centred(K):

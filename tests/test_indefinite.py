@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from kernelwright.errors import NumericalError
-from kernelwright.indefinite import CORRECTIONS, correct, signature
+from kernelwright.similarity.indefinite import CORRECTIONS, correct, signature
 
 
 @pytest.fixture

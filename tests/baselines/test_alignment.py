@@ -6,9 +6,9 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelwright.alignment import alignment_weights, centred, centred_alignment
 from kernelwright.baselines import AlignmentKernel
 from kernelwright.kernels import Gaussian, Linear, Polynomial
+from kernelwright.similarity.alignment import alignment_weights, centred, centred_alignment
 
 
 @parametrize_with_checks([AlignmentKernel(), AlignmentKernel(method="align")])

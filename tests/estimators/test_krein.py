@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from kernelwright.errors import DistanceMatrixWarning, MemoryBudgetError, NumericalError
 from kernelwright.estimators.krein import KreinSVC
-from kernelwright.indefinite import CORRECTIONS, correct
 from kernelwright.inputs import arrays
 from kernelwright.kernels import Gaussian, Linear, Spectrum
+from kernelwright.similarity.indefinite import CORRECTIONS, correct
 
 
 def bump(X, Z):

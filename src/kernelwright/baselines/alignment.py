@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 from torch import Tensor
 
-from kernelwright.alignment import KernelRows, centred_gram, weights_of_gram
 from kernelwright.inputs.arrays import as_matrix, validate_data
 from kernelwright.inputs.labels import class_labels
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta
+from kernelwright.similarity.alignment import KernelRows, centred_gram, weights_of_gram
 from kernelwright.storage.saved import saved
 
 __all__ = ["AlignmentKernel"]

@@ -40,7 +40,6 @@ from kernelwright.estimators.bounds import (
 from kernelwright.estimators.predictions import EmbeddingPredictions
 from kernelwright.features.fourier import FeatureMap, fourier_features
 from kernelwright.features.nystroem import Nystroem
-from kernelwright.indefinite import signature
 from kernelwright.inputs.arrays import generator, seed_of, validate_data
 from kernelwright.inputs.blocks import Block, Chunks, SlicedRows
 from kernelwright.inputs.dask_rows import is_dask
@@ -49,6 +48,7 @@ from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.numerics.threads import threads_for
 from kernelwright.risk import LeftOutLoss
+from kernelwright.similarity.indefinite import signature
 from kernelwright.solvers import (
     LEARNED_FROM,
     LEFT_OUT_ROWS,

@@ -22,7 +22,6 @@ from torch import Tensor
 
 from kernelwright.errors import DistanceMatrixWarning, NumericalError
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
-from kernelwright.indefinite import CORRECTIONS, Signature, correct
 from kernelwright.inputs.arrays import plain, validate_data
 from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.labels import check_labels, class_labels
@@ -30,6 +29,7 @@ from kernelwright.inputs.weights import check_class_weight
 from kernelwright.kernels import Gaussian, Kernel, Precomputed
 from kernelwright.kernels.precomputed import looks_like_distances
 from kernelwright.numerics.threads import threads_for
+from kernelwright.similarity.indefinite import CORRECTIONS, Signature, correct
 from kernelwright.storage.saved import saved
 
 __all__ = ["KreinSVC"]
@@ -78,7 +78,7 @@ class FunctionKernel(Kernel):
 class KreinSVC(ClassifierMixin, KernelEstimator):
     """A support vector classifier on any symmetric similarity, also one with negative eigenvalues.
 
-    The kernel matrix of the training rows is corrected (:func:`kernelwright.indefinite.correct`), a
+    The kernel matrix of the training rows is corrected (:func:`kernelwright.similarity.indefinite.correct`), a
     :class:`sklearn.svm.SVC` is fitted to it, and the same correction of new rows is folded into its coefficients,
     ``f(x) = k(x)^T (P a) + b``: a prediction costs one row of kernel values and one product. ``signature_`` says how
     indefinite the matrix was. Where it was not, all corrections are the plain support vector machine.

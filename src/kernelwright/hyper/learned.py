@@ -10,8 +10,8 @@ from torch import Tensor
 from kernelwright.hyper.bases import Basis, MidpointBasis, PairBasis
 from kernelwright.hyper.kernels import PointPairs
 from kernelwright.hyper.refinement import PairSmoother
-from kernelwright.indefinite import Signature, signature
 from kernelwright.kernels.base import Kernel
+from kernelwright.similarity.indefinite import Signature, signature
 from kernelwright.storage.saved import saved
 
 __all__ = ["LearnedKernel"]

@@ -11,10 +11,10 @@ import torch
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from kernelwright.indefinite import Signature, signature
 from kernelwright.kernels.relevance import Relevance
 from kernelwright.numerics.linalg import spectrum
 from kernelwright.reports.drawing import ACCENT, GREY, WARM, legend, new_axes, plain
+from kernelwright.similarity.indefinite import Signature, signature
 
 __all__ = [
     "KernelMatrixDisplay",

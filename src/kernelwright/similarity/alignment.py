@@ -46,7 +46,7 @@ class KernelRows:
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.alignment import KernelRows
+    >>> from kernelwright.similarity.alignment import KernelRows
     >>> from kernelwright.kernels import Linear
     >>> KernelRows(Linear(), torch.tensor([[1.0], [2.0], [3.0]]))[1:]
     tensor([[2., 4., 6.],
@@ -70,7 +70,7 @@ def centred(K: Tensor) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.alignment import centred
+    >>> from kernelwright.similarity.alignment import centred
     >>> centred(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
     tensor([[ 0.2500, -0.2500],
             [-0.2500,  0.2500]])
@@ -84,7 +84,7 @@ def alignment(K: Tensor, L: Tensor) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.alignment import alignment
+    >>> from kernelwright.similarity.alignment import alignment
     >>> y = torch.tensor([1.0, -1.0, -1.0])
     >>> alignment(torch.outer(y, y), torch.eye(3)).item()  # doctest: +ELLIPSIS
     0.577...
@@ -98,7 +98,7 @@ def centred_alignment(K: Tensor, L: Tensor) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.alignment import centred_alignment
+    >>> from kernelwright.similarity.alignment import centred_alignment
     >>> y = torch.tensor([1.0, -1.0, -1.0])
     >>> round(centred_alignment(torch.outer(y, y) + 5.0, torch.outer(y, y)).item(), 6)
     1.0
@@ -127,7 +127,7 @@ def alignment_weights(matrices: Sequence[Rows], target: Rows, *, method: str = "
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.alignment import alignment_weights
+    >>> from kernelwright.similarity.alignment import alignment_weights
     >>> y, x = torch.tensor([[1.0, 1.0, -1.0, -1.0], [1.0, -1.0, 1.0, -1.0]], dtype=torch.float64)
     >>> Y = torch.outer(y, y)
     >>> alignment_weights([torch.outer(x, x), 2.0 * Y], Y)

@@ -59,7 +59,7 @@ def signature(K: Tensor, tol: float = 1e-10) -> Signature:
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.indefinite import signature
+    >>> from kernelwright.similarity.indefinite import signature
     >>> print(signature(torch.tensor([[0.0, 1.0], [1.0, 0.0]])))
     2 eigenvalues from -1 to 1: 1 positive, 1 negative (50.0% of their absolute sum), 0 zero
     """
@@ -129,7 +129,7 @@ def correct(K: Tensor, how: str = "clip", tol: float = 1e-10) -> Correction:
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.indefinite import correct
+    >>> from kernelwright.similarity.indefinite import correct
     >>> correct(torch.tensor([[0.0, 2.0], [2.0, 0.0]], dtype=torch.float64), "clip").matrix.round(decimals=6)
     tensor([[1., 1.],
             [1., 1.]], dtype=torch.float64)

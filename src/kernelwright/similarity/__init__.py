@@ -1,0 +1,1 @@
+"""Similarity matrices: kernel alignment and indefinite spectra."""
