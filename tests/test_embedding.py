@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.embedding import TrainingSet, clip_normalise, embed, smoothed_prior
+from kernelwright.embedding import TrainingSet, clip_normalise, embed
+from kernelwright.embedding.training_set import smoothed_prior
 from kernelwright.inputs.labels import one_hot
 from tests import reference as naive
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.entropy import clip_entropy, embedding_entropy
+from kernelwright.embedding.entropy import clip_entropy, embedding_entropy
 from tests import reference as naive
 
 rows = st.lists(st.lists(st.floats(-2, 2, allow_subnormal=False), min_size=3, max_size=3), min_size=1, max_size=4)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.herding import herd
+from kernelwright.embedding.herding import herd
 from kernelwright.kernels import Gaussian
 
 

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from kernelwright.embedding import TrainingSet
+from kernelwright.embedding.primal import Moments
 from kernelwright.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
 from kernelwright.network import Bound, EmbeddingNetwork, KernelHead, LinearHead, known_bound, mlp
-from kernelwright.primal import Moments
 
 M, RIDGE = 3, 0.05
 weightings = pytest.mark.parametrize("weighted", [False, True], ids=["ones", "weights"])

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.embedding import TrainingSet, embed, smoothed_prior
+from kernelwright.embedding import TrainingSet, embed
+from kernelwright.embedding.landmarks import KernelRows, embed_by_landmarks
+from kernelwright.embedding.training_set import smoothed_prior
 from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian, KroneckerDelta, Laplace, Matern, Spectrum, Tabular
-from kernelwright.nystroem import KernelRows, embed_by_landmarks
 
 N, M = 150, 3
 RNG = np.random.default_rng(0)
@@ -52,7 +53,7 @@ def test_the_normal_equations_hold(kernel, weighted):
 def test_single_precision_is_close(monkeypatch):
     rows, few = data(), torch.from_numpy(X[::5])
     double = embed_by_landmarks(Gaussian(1.5), rows, RIDGE, few)
-    monkeypatch.setattr("kernelwright.nystroem.DOUBLE_UP_TO", 0)
+    monkeypatch.setattr("kernelwright.embedding.landmarks.DOUBLE_UP_TO", 0)
     single = embed_by_landmarks(Gaussian(1.5), rows, RIDGE, few)
     assert single.residual <= 1e-3
     K = Gaussian(1.5)(X, X[::5])
@@ -60,7 +61,7 @@ def test_single_precision_is_close(monkeypatch):
 
 
 def test_rows_made_anew_equal_rows_that_are_kept(monkeypatch):
-    monkeypatch.setattr("kernelwright.nystroem.BLOCK_ENTRIES", 30 * 40)
+    monkeypatch.setattr("kernelwright.embedding.landmarks.BLOCK_ENTRIES", 30 * 40)
     kernel, points = Laplace(2.0), torch.from_numpy(X)
     kept, anew = (KernelRows(kernel, points, points[:40], share) for share in (0.5, 0.0))
     assert (kept.kept is None, anew.kept is None) == (False, True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.primal import ridge_weights, ridge_weights_and_leverages
+from kernelwright.embedding.primal import ridge_weights, ridge_weights_and_leverages
 
 M = 3
 WEIGHTS = np.random.default_rng(3).uniform(0.3, 3.0, 12)

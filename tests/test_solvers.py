@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from kernelwright import EmbeddingClassifier, MemoryBudgetError, solvers
-from kernelwright.embedding import TrainingSet, smoothed_prior
+from kernelwright.embedding import TrainingSet
+from kernelwright.embedding.training_set import smoothed_prior
 from kernelwright.errors import NumericalRepairWarning, PrecisionWarning
 from kernelwright.features import Polynomial, RandomFourier, fourier_features
 from kernelwright.inputs.labels import one_hot
@@ -116,7 +117,7 @@ def test_landmarks_notice_what_single_precision_cannot_hold(shift, words, monkey
     expected = nystroem(KERNEL, shifted, RIDGE, 60, random(), precision="double")
     with pytest.warns(PrecisionWarning, match=f"single precision (are )?{words}"):
         asked = nystroem(KERNEL, shifted, RIDGE, 60, random(), precision="single")
-    monkeypatch.setattr("kernelwright.nystroem.DOUBLE_UP_TO", 0)
+    monkeypatch.setattr("kernelwright.embedding.landmarks.DOUBLE_UP_TO", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nobody asked for single precision: nothing to say
         unasked = nystroem(KERNEL, shifted, RIDGE, 60, random())
@@ -239,7 +240,7 @@ def test_landmarks_in_single_precision_are_close_to_those_in_double():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # double does not get there either
 def test_landmarks_fall_back_to_double_and_say_so(monkeypatch):
-    monkeypatch.setattr("kernelwright.nystroem.MOST_STEPS", 1)
+    monkeypatch.setattr("kernelwright.embedding.landmarks.MOST_STEPS", 1)
     with pytest.warns(PrecisionWarning, match=r"Conjugate gradients in single precision left .* double"):
         found = nystroem(KERNEL, data(), RIDGE, 60, random(), precision="single")
     expected = nystroem(KERNEL, data(), RIDGE, 60, random(), precision="double")

@@ -9,10 +9,10 @@ from sklearn.datasets import load_wine, make_moons
 
 from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.embedding import TrainingSet
+from kernelwright.embedding.support import FeatureSupport, KernelSupport, nearest_other
 from kernelwright.features import Nystroem, Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian, Laplace
 from kernelwright.numerics.linalg import factorise
-from kernelwright.support import FeatureSupport, KernelSupport, nearest_other
 
 RNG = np.random.default_rng(0)
 

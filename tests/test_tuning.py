@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.embedding import TrainingSet, embed, smoothed_prior
+from kernelwright.embedding import TrainingSet, embed
+from kernelwright.embedding.training_set import smoothed_prior
 from kernelwright.errors import CollapseWarning
 from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.scaling import TableViews

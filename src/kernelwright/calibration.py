@@ -19,7 +19,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor
 
-from kernelwright.embedding import clip_normalise
+from kernelwright.embedding.dual import clip_normalise
 from kernelwright.storage.saved import saved
 
 __all__ = [

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernelwright.embedding import TrainingSet
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.network import Bound, EmbeddingNetwork, Parts
 from kernelwright.parameters import plain_values

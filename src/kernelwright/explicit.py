@@ -1,6 +1,6 @@
 """Objectives in the primal form: for explicit features, with p x p solves (Algorithm 2 of [Hsu2018]_).
 
-The factorised part is differentiated in closed form (:mod:`kernelwright.primal`); what is left, products of features
+The factorised part is differentiated in closed form (:mod:`kernelwright.embedding.primal`); what is left, products of features
 and weights, goes through autograd, which also reaches whatever made the features.
 """
 
@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernelwright.embedding import TrainingSet
-from kernelwright.primal import (
+from kernelwright.embedding.primal import (
     left_out_residuals,
     ridge_weights,
     ridge_weights_and_influence,
     ridge_weights_and_leverages,
 )
+from kernelwright.embedding.training_set import TrainingSet
 
 __all__ = ["ExplicitTerms", "explicit_terms"]
 

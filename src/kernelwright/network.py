@@ -20,15 +20,16 @@ import torch
 from torch import Tensor, nn
 
 from kernelwright.calibration import calibrated_log_loss
-from kernelwright.embedding import TrainingSet, embed
+from kernelwright.embedding.dual import embed
+from kernelwright.embedding.primal import Moments, RidgeSystem
+from kernelwright.embedding.support import FeatureSupport, KernelSupport, Support, nearest_other
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.products import Outer, thin_product
 from kernelwright.objectives import Setting, held_out, in_sample
 from kernelwright.parameters import Positive, raw_bounds
-from kernelwright.primal import Moments, RidgeSystem
 from kernelwright.risk import clipped_log_loss
 from kernelwright.storage.saved import saved
-from kernelwright.support import FeatureSupport, KernelSupport, Support, nearest_other
 
 __all__ = [
     "Bound",

@@ -32,7 +32,8 @@ from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor, nn
 
 from kernelwright.calibration import calibrated_log_loss
-from kernelwright.embedding import TrainingSet, leave_one_out_divisor, rows_by_group, without_groups
+from kernelwright.embedding.dual import leave_one_out_divisor, rows_by_group, without_groups
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError, PrecisionWarning
 from kernelwright.explicit import explicit_terms
 from kernelwright.inputs.arrays import plain

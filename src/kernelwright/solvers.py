@@ -21,14 +21,9 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from kernelwright.embedding import DualEmbedding, TrainingSet, embed, embed_in_single
-from kernelwright.errors import NumericalError, PrecisionWarning
-from kernelwright.herding import herd
-from kernelwright.kernels import Kernel
-from kernelwright.kernels.feature import FeatureMap
-from kernelwright.kernels.vector import spread_rows
-from kernelwright.numerics.memory import check_memory, free_memory
-from kernelwright.nystroem import (
+from kernelwright.embedding.dual import DualEmbedding, embed, embed_in_single
+from kernelwright.embedding.herding import herd
+from kernelwright.embedding.landmarks import (
     BLOCK_ENTRIES,
     DOUBLE_UP_TO,
     RESIDUAL,
@@ -36,8 +31,14 @@ from kernelwright.nystroem import (
     NystroemEmbedding,
     embed_by_landmarks,
 )
-from kernelwright.primal import Moments
-from kernelwright.support import FeatureSupport, KernelSupport, Support, nearest_other
+from kernelwright.embedding.primal import Moments
+from kernelwright.embedding.support import FeatureSupport, KernelSupport, Support, nearest_other
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.errors import NumericalError, PrecisionWarning
+from kernelwright.kernels import Kernel
+from kernelwright.kernels.feature import FeatureMap
+from kernelwright.kernels.vector import spread_rows
+from kernelwright.numerics.memory import check_memory, free_memory
 
 __all__ = [
     "LeftOut",

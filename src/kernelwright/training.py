@@ -13,7 +13,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from kernelwright.embedding import TrainingSet
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.numerics.linalg import Workspace
 from kernelwright.objectives import Evaluation, Hyperparameters, Objective

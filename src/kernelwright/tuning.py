@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from joblib import Parallel, delayed, effective_n_jobs
 
-from kernelwright.embedding import TrainingSet, embed
+from kernelwright.embedding.dual import embed
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import CollapseWarning, NumericalError
 from kernelwright.kernels import ConvexSum, FeatureKernel, Kernel
 from kernelwright.numerics.threads import on_one_thread, threads_for

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from kernelwright.calibration import Link, ProbabilityMap
-from kernelwright.embedding import TrainingSet
+from kernelwright.embedding.support import Support
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import CalibrationWarning, OverfitWarning
 from kernelwright.inputs.arrays import validate_data
 from kernelwright.inputs.dask_rows import dask_mean, is_dask, lazily
@@ -29,7 +30,6 @@ from kernelwright.kernels.relevance import Relevance, rank_features, warn_of_bou
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.memory import check_memory
 from kernelwright.solvers import LEARNED_FROM, estimated_bytes
-from kernelwright.support import Support
 from kernelwright.training import Step
 
 __all__ = [

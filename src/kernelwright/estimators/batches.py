@@ -14,7 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
-from kernelwright.embedding import TrainingSet, smoothed_prior
+from kernelwright.embedding.primal import Moments
+from kernelwright.embedding.training_set import TrainingSet, smoothed_prior
 from kernelwright.features.nystroem import Nystroem
 from kernelwright.inputs.arrays import generator, plain, validate_data
 from kernelwright.inputs.blocks import Block, Chunks
@@ -23,7 +24,6 @@ from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.weights import group_numbers
 from kernelwright.kernels import FeatureKernel
-from kernelwright.primal import Moments
 from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit, refuse_too_many_features
 from kernelwright.storage.saved import saved
 

@@ -10,7 +10,7 @@ import torch
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from kernelwright.embedding import TrainingSet
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.inputs.labels import one_hot
 from kernelwright.risk import (
     LOSSES,

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor, nn
 
 from kernelwright.calibration import fit_map, fit_shifted_power, trust_in
-from kernelwright.embedding import TrainingSet, smoothed_prior
+from kernelwright.embedding.training_set import TrainingSet, smoothed_prior
 from kernelwright.errors import NumericalRepairWarning
 from kernelwright.estimators.base import (
     MERGE_UP_TO,

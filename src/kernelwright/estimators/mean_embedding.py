@@ -15,9 +15,10 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from kernelwright.embedding import TrainingSet, embed
+from kernelwright.embedding.dual import embed
+from kernelwright.embedding.herding import herd
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
-from kernelwright.herding import herd
 from kernelwright.inputs.arrays import generator, plain, validate_data
 from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.scaling import fit_scaler

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from kernelwright.calibration import fit_map, trust_in
-from kernelwright.embedding import TrainingSet, smoothed_prior
+from kernelwright.embedding.training_set import TrainingSet, smoothed_prior
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
 from kernelwright.errors import CollapseWarning
 from kernelwright.estimators.base import (

@@ -11,8 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from kernelwright.conformal import LeftOutRows
-from kernelwright.embedding import embed, without_groups
-from kernelwright.entropy import clip_entropy, embedding_entropy
+from kernelwright.embedding.dual import embed, without_groups
+from kernelwright.embedding.entropy import clip_entropy, embedding_entropy
+from kernelwright.embedding.primal import left_out_residuals
+from kernelwright.embedding.support import KernelSupport, Support, nearest_other
 from kernelwright.estimators.base import KernelEstimator, ProbabilityClassifier, by_chunks
 from kernelwright.estimators.batches import EmbeddedRows
 from kernelwright.features.fourier import Concatenated, FeatureMap, RandomFourier
@@ -21,9 +23,7 @@ from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.products import thin_product
 from kernelwright.numerics.threads import threads_for
-from kernelwright.primal import left_out_residuals
 from kernelwright.solvers import FEATURE_ROWS
-from kernelwright.support import KernelSupport, Support, nearest_other
 
 __all__ = ["EmbeddingPredictions"]
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from kernelwright import datasets
-from kernelwright.embedding import TrainingSet
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.epochs import Plan, seeded, train_network
 from kernelwright.experiments.runner import Experiment, Result, Task
 from kernelwright.inputs.labels import one_hot

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kernelwright.embedding import TrainingSet
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.linalg import factorise, triangular_solve
 from kernelwright.numerics.memory import free_memory

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernelwright.embedding import TrainingSet, rows_by_group
+from kernelwright.embedding.dual import rows_by_group
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.numerics.linalg import Factor, factorise, triangular_solve
 from kernelwright.numerics.products import thin_product, weighted_gram
 from kernelwright.storage.saved import saved
@@ -41,7 +42,7 @@ def ridge_weights(Z: Tensor, T: Tensor, noise: Tensor, weights: Tensor | None = 
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.primal import ridge_weights
+    >>> from kernelwright.embedding.primal import ridge_weights
     >>> ridge_weights(torch.eye(2), torch.tensor([[2.0], [4.0]]), torch.tensor(1.0))
     tensor([[1.],
             [2.]])
@@ -205,7 +206,7 @@ class Moments:
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.primal import Moments
+    >>> from kernelwright.embedding.primal import Moments
     >>> Z, w = torch.eye(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
     >>> halves = Moments.of(Z[:1], Z[:1], w[:1]) + Moments.of(Z[1:], Z[1:], w[1:])
     >>> halves.weights(halves.factor(ridge=0.5))

@@ -38,7 +38,7 @@ def herd(L: Tensor, weights: Tensor, size: int, *, replace: bool = True) -> Tens
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.herding import herd
+    >>> from kernelwright.embedding.herding import herd
     >>> herd(torch.eye(3), torch.tensor([0.2, 0.5, 0.3]), 10).bincount()
     tensor([2, 5, 3])
     """

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kernelwright.embedding import TrainingSet, rows_by_group
+from kernelwright.embedding.dual import rows_by_group
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.numerics.linalg import Factor, eigen, triangular_solve
 from kernelwright.storage.saved import saved
 

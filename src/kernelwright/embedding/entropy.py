@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kernelwright.embedding import clip_normalise
+from kernelwright.embedding.dual import clip_normalise
 
 __all__ = ["clip_entropy", "embedding_entropy"]
 
