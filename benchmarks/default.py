@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from kernelwright import EmbeddingClassifier, datasets
-from kernelwright.calibration import expected_calibration_error
+from kernelwright.uncertainty.scores import expected_calibration_error
 from tools.processes import cpu_seconds
 
 SETS = (

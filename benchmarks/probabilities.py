@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from kernelwright import EmbeddingClassifier, PredictionSets, datasets
 from kernelwright.baselines import GridSearchSVC
-from kernelwright.calibration import expected_calibration_error
+from kernelwright.uncertainty.scores import expected_calibration_error
 from tools.processes import cpu_seconds
 
 SETS = (

@@ -15,8 +15,8 @@ from sklearn.metrics import log_loss
 from torch import nn
 
 from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
-from kernelwright.calibration import expected_calibration_error
 from kernelwright.kernels import Gaussian
+from kernelwright.uncertainty.scores import expected_calibration_error
 
 
 def network() -> nn.Sequential:

@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 
 from kernelwright import EmbeddingNetworkClassifier, datasets
-from kernelwright.calibration import expected_calibration_error
 from kernelwright.experiments import hsu_network
+from kernelwright.uncertainty.scores import expected_calibration_error
 
 
 def compare(protocol: hsu_network.Protocol, output: Path) -> None:

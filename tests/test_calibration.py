@@ -15,20 +15,19 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
 
-from kernelwright import EmbeddingClassifier, calibration
-from kernelwright.calibration import (
+from kernelwright import EmbeddingClassifier
+from kernelwright.uncertainty import calibration
+from kernelwright.uncertainty.calibration import (
     ClipMap,
     PowerMap,
     SoftmaxMap,
     calibrated_log_loss,
     drawn_to_prior,
-    expected_calibration_error,
     fit_map,
     fit_shifted_power,
-    rejection_curve,
-    reliability,
     trust_in,
 )
+from kernelwright.uncertainty.scores import expected_calibration_error, rejection_curve, reliability
 from tests import reference as naive
 
 N, M = 300, 3

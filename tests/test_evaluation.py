@@ -9,7 +9,6 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from kernelwright.calibration import expected_calibration_error
 from kernelwright.evaluation import (
     Evaluation,
     cross_validate,
@@ -18,6 +17,7 @@ from kernelwright.evaluation import (
     score,
     stratified_folds,
 )
+from kernelwright.uncertainty.scores import expected_calibration_error
 
 CLASSES = ("a", "b", "c")
 

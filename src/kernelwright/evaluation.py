@@ -21,9 +21,9 @@ from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import StratifiedKFold
 
-from kernelwright.calibration import Reliability, expected_calibration_error, reliability
-from kernelwright.conformal import CalibrationScores, scores_of
 from kernelwright.storage.saved import saved
+from kernelwright.uncertainty.conformal import CalibrationScores, scores_of
+from kernelwright.uncertainty.scores import Reliability, expected_calibration_error, reliability
 
 __all__ = [
     "Evaluation",

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding.dual import embed
 from kernelwright.embedding.primal import Moments, RidgeSystem
 from kernelwright.embedding.support import FeatureSupport, KernelSupport, Support, nearest_other
@@ -30,6 +29,7 @@ from kernelwright.objectives import Setting, held_out, in_sample
 from kernelwright.parameters import Positive, raw_bounds
 from kernelwright.risk import clipped_log_loss
 from kernelwright.storage.saved import saved
+from kernelwright.uncertainty.calibration import calibrated_log_loss
 
 __all__ = [
     "Bound",

@@ -31,7 +31,6 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor, nn
 
-from kernelwright.calibration import calibrated_log_loss
 from kernelwright.embedding.dual import leave_one_out_divisor, rows_by_group, without_groups
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError, PrecisionWarning
@@ -45,6 +44,7 @@ from kernelwright.numerics.linalg import Workspace, factorise, factorise_in_sing
 from kernelwright.numerics.products import Outer, symmetric_outer, symmetric_product
 from kernelwright.parameters import Positive, plain_gradients
 from kernelwright.risk import EPSILON, brier_loss, clipped_log_loss, complexity_multiplier
+from kernelwright.uncertainty.calibration import calibrated_log_loss
 
 __all__ = ["Evaluation", "Hyperparameters", "Objective", "value_and_gradient"]
 

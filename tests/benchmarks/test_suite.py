@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import figures, history, ranks, suite, worker
-from kernelwright.calibration import expected_calibration_error
+from kernelwright.uncertainty.scores import expected_calibration_error
 from tools import tables
 
 

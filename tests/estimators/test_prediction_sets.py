@@ -12,11 +12,11 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelwright import EmbeddingClassifier, KreinSVC, PredictionSets, datasets
-from kernelwright.conformal import scores_of
 from kernelwright.embedding.support import KernelSupport
 from kernelwright.estimators import prediction_sets
 from kernelwright.features import Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian
+from kernelwright.uncertainty.conformal import scores_of
 
 RNG = np.random.default_rng(0)
 GIVEN = {"learn": None, "ridge": 0.02, "random_state": 0}

@@ -16,7 +16,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from kernelwright.calibration import Link, ProbabilityMap
 from kernelwright.embedding.support import Support
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import CalibrationWarning, OverfitWarning
@@ -31,6 +30,7 @@ from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.memory import check_memory
 from kernelwright.solvers import LEARNED_FROM, estimated_bytes
 from kernelwright.training import Step
+from kernelwright.uncertainty.calibration import Link, ProbabilityMap
 
 __all__ = [
     "KernelEstimator",

@@ -18,7 +18,6 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor, nn
 
-from kernelwright.calibration import fit_map, fit_shifted_power, trust_in
 from kernelwright.embedding.training_set import TrainingSet, smoothed_prior
 from kernelwright.errors import NumericalRepairWarning
 from kernelwright.estimators.base import (
@@ -64,6 +63,7 @@ from kernelwright.solvers import (
 from kernelwright.storage.saved import saved
 from kernelwright.training import Step
 from kernelwright.tuning import MANY, Settings, choose
+from kernelwright.uncertainty.calibration import fit_map, fit_shifted_power, trust_in
 
 __all__ = ["EmbeddingClassifier"]
 

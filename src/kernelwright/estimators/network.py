@@ -20,7 +20,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from kernelwright.calibration import fit_map, trust_in
 from kernelwright.embedding.training_set import TrainingSet, smoothed_prior
 from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
 from kernelwright.errors import CollapseWarning
@@ -56,6 +55,7 @@ from kernelwright.numerics.threads import threads_for
 from kernelwright.risk import complexity_multiplier
 from kernelwright.storage.saved import saved
 from kernelwright.training import Step
+from kernelwright.uncertainty.calibration import fit_map, trust_in
 
 __all__ = ["EmbeddingNetworkClassifier"]
 

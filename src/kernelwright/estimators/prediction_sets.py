@@ -17,12 +17,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
 from torch import Tensor
 
-from kernelwright.conformal import CalibrationScores, scores_of
 from kernelwright.estimators.classifier import EmbeddingClassifier
 from kernelwright.inputs.arrays import plain
 from kernelwright.inputs.labels import check_labels, class_labels
 from kernelwright.inputs.weights import group_numbers
 from kernelwright.storage.saved import saved
+from kernelwright.uncertainty.conformal import CalibrationScores, scores_of
 
 __all__ = ["PredictionSets"]
 

@@ -10,7 +10,6 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from kernelwright.conformal import LeftOutRows
 from kernelwright.embedding.dual import embed, without_groups
 from kernelwright.embedding.entropy import clip_entropy, embedding_entropy
 from kernelwright.embedding.primal import left_out_residuals
@@ -24,6 +23,7 @@ from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.products import thin_product
 from kernelwright.numerics.threads import threads_for
 from kernelwright.solvers import FEATURE_ROWS
+from kernelwright.uncertainty.conformal import LeftOutRows
 
 __all__ = ["EmbeddingPredictions"]
 

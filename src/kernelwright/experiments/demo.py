@@ -14,9 +14,9 @@ from sklearn.model_selection import train_test_split
 
 from kernelwright import datasets
 from kernelwright.baselines import GridSearchSVC
-from kernelwright.calibration import expected_calibration_error
 from kernelwright.estimators import EmbeddingClassifier
 from kernelwright.reports import DecisionProbabilityDisplay, LearningCurveDisplay, Picture
+from kernelwright.uncertainty.scores import expected_calibration_error
 
 __all__ = ["TASKS", "Result", "Task", "pictures", "rows_of"]
 

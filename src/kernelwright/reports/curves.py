@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from kernelwright.calibration import Reliability, rejection_curve, reliability
 from kernelwright.reports.drawing import ACCENT, CLASS_COLOURS, GREEN, GREY, WARM, legend, new_axes, numbered, plain
 from kernelwright.training import Step
+from kernelwright.uncertainty.scores import Reliability, rejection_curve, reliability
 
 __all__ = ["ConfusionDisplay", "LearningCurveDisplay", "RejectionCurveDisplay", "ReliabilityDisplay"]
 
@@ -103,7 +103,7 @@ class RejectionCurveDisplay:
     Parameters
     ----------
     answered, accuracy : ndarray
-        As of :func:`kernelwright.calibration.rejection_curve`.
+        As of :func:`kernelwright.uncertainty.scores.rejection_curve`.
     name : str, default=""
 
     Attributes

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kernelwright.calibration import Link
 from kernelwright.storage.saved import saved
+from kernelwright.uncertainty.calibration import Link
 
 __all__ = ["CalibrationScores", "LeftOutRows", "scores_of"]
 
