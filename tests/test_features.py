@@ -11,7 +11,8 @@ from sklearn.base import clone
 from kernelwright import kernels
 from kernelwright.features import Network, Nystroem, Polynomial, RandomFourier, fourier_features
 from kernelwright.kernels import FeatureKernel, Gaussian, Laplace, Matern, Tabular
-from kernelwright.objectives import NAMES, value_and_gradient
+from kernelwright.objectives import value_and_gradient
+from kernelwright.objectives.objective import NAMES
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 4))

@@ -15,7 +15,8 @@ from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Tabular
 from kernelwright.numerics import distances
 from kernelwright.numerics.linalg import Factor, Workspace
-from kernelwright.objectives import NAMES, Hyperparameters, Objective, value_and_gradient
+from kernelwright.objectives import Hyperparameters, Objective, value_and_gradient
+from kernelwright.objectives.objective import NAMES
 from tests import reference as naive
 from tests.cases import N_FEATURES, Case, by_id, settable
 

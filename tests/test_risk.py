@@ -7,13 +7,11 @@ import pytest
 import scipy.stats
 import torch
 
-from kernelwright.risk import (
+from kernelwright.objectives.losses import brier_loss, clipped_log_loss, complexity_multiplier
+from kernelwright.uncertainty.bounds import (
     LeftOutLoss,
     RiskBound,
-    brier_loss,
-    clipped_log_loss,
     clipped_losses,
-    complexity_multiplier,
     fixed_kernel_bound,
     holdout_error_bound,
     holdout_loss_bound,

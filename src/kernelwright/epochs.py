@@ -22,8 +22,8 @@ from torch import Tensor
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.network import Bound, EmbeddingNetwork, Parts
+from kernelwright.objectives.losses import clipped_log_loss
 from kernelwright.parameters import plain_values
-from kernelwright.risk import clipped_log_loss
 from kernelwright.storage.files import write_whole
 from kernelwright.training import Step, TrainingResult, stopping
 

@@ -25,9 +25,9 @@ from kernelwright.embedding.support import FeatureSupport, KernelSupport, Suppor
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.products import Outer, thin_product
-from kernelwright.objectives import Setting, held_out, in_sample
+from kernelwright.objectives.losses import clipped_log_loss
+from kernelwright.objectives.objective import Setting, held_out, in_sample
 from kernelwright.parameters import Positive, raw_bounds
-from kernelwright.risk import clipped_log_loss
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.calibration import calibrated_log_loss
 

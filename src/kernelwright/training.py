@@ -16,7 +16,7 @@ from torch import Tensor
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.numerics.linalg import Workspace
-from kernelwright.objectives import Evaluation, Hyperparameters, Objective
+from kernelwright.objectives.objective import Evaluation, Hyperparameters, Objective
 from kernelwright.parameters import bounds_from_here, plain_values
 from kernelwright.storage.saved import saved
 

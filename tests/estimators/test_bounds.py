@@ -12,7 +12,7 @@ from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.features import RandomFourier
 from kernelwright.inputs.arrays import generator
 from kernelwright.kernels import Gaussian, Linear
-from kernelwright.risk import LOSSES
+from kernelwright.uncertainty.bounds import LOSSES
 
 # Inputs are 20 places with known probabilities of the second class, so a risk is a sum over 20 places, and thousands of
 # rows are 40 distinct ones.

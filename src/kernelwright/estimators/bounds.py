@@ -12,11 +12,12 @@ from torch import Tensor
 
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.inputs.labels import one_hot
-from kernelwright.risk import (
+from kernelwright.objectives.losses import clipped_log_loss
+from kernelwright.storage.saved import saved
+from kernelwright.uncertainty.bounds import (
     LOSSES,
     LeftOutLoss,
     RiskBound,
-    clipped_log_loss,
     clipped_losses,
     fixed_kernel_bound,
     holdout_error_bound,
@@ -24,7 +25,6 @@ from kernelwright.risk import (
     left_out_estimate,
     rademacher_bound,
 )
-from kernelwright.storage.saved import saved
 
 __all__ = ["BoundedRisk", "RiskTerms", "left_out_losses", "means_of_groups"]
 

@@ -46,7 +46,6 @@ from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.numerics.threads import threads_for
-from kernelwright.risk import LeftOutLoss
 from kernelwright.similarity.indefinite import signature
 from kernelwright.solvers import (
     LEARNED_FROM,
@@ -63,6 +62,7 @@ from kernelwright.solvers import (
 from kernelwright.storage.saved import saved
 from kernelwright.training import Step
 from kernelwright.tuning import MANY, Settings, choose
+from kernelwright.uncertainty.bounds import LeftOutLoss
 from kernelwright.uncertainty.calibration import fit_map, fit_shifted_power, trust_in
 
 __all__ = ["EmbeddingClassifier"]

@@ -52,7 +52,7 @@ from kernelwright.network import (
 )
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.threads import threads_for
-from kernelwright.risk import complexity_multiplier
+from kernelwright.objectives.losses import complexity_multiplier
 from kernelwright.storage.saved import saved
 from kernelwright.training import Step
 from kernelwright.uncertainty.calibration import fit_map, trust_in

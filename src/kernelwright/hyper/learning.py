@@ -21,7 +21,7 @@ from kernelwright.hyper.ridge import RIDGES, PrimalPath, largest_good, leave_poi
 from kernelwright.hyper.solvers import LandmarkPairs, Midpoints
 from kernelwright.hyper.targets import Target
 from kernelwright.numerics.linalg import Workspace, factorise
-from kernelwright.objectives import Evaluation
+from kernelwright.objectives.objective import Evaluation
 from kernelwright.storage.saved import saved
 from kernelwright.training import LBFGS, Step, train
 

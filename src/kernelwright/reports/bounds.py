@@ -6,7 +6,7 @@ from typing import Any
 
 from kernelwright.reports.page import Block, Paragraph, Table
 from kernelwright.reports.words import number
-from kernelwright.risk import LOSSES, RiskBound
+from kernelwright.uncertainty.bounds import LOSSES, RiskBound
 
 __all__ = ["bound_blocks"]
 

@@ -1,19 +1,4 @@
-"""What hyperparameters are learned by: closed-form values and gradients.
-
-No objective differentiates through a factorisation. Each returns ``dq/dK`` for the kernel matrix K, which the
-kernel itself turns into gradients in its parameters (see ``docs/notation.md`` for the symbols):
-
-========================  =============================================================================
-``"rademacher"``          training loss + tau r, the bound of Eq. (12) of [Hsu2018]_
-``"empirical-risk"``      training loss alone
-``"held-out"``            loss on one part of the rows by the embedding of the other + tau r, Eq. (13)
-``"leave-one-out"``       loss at each row by the embedding of all others + tau r
-``"folds"``               loss at each fold by the embedding of the other folds + tau r
-========================  =============================================================================
-
-The loss is the clipped cross entropy of Eq. (7) ("log"), "brier", or "calibrated": the cross entropy of the
-probabilities that the power map makes of the outputs, with the map's two numbers fitted at every evaluation.
-"""
+"""Objectives of learning: closed-form values and gradients."""
 
 from __future__ import annotations
 
@@ -34,7 +19,6 @@ from torch import Tensor, nn
 from kernelwright.embedding.dual import leave_one_out_divisor, rows_by_group, without_groups
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError, PrecisionWarning
-from kernelwright.explicit import explicit_terms
 from kernelwright.inputs.arrays import plain
 from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.weights import group_numbers
@@ -42,11 +26,13 @@ from kernelwright.kernels import FeatureKernel, Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.numerics.linalg import Workspace, factorise, factorise_in_single, refined_solution
 from kernelwright.numerics.products import Outer, symmetric_outer, symmetric_product
+from kernelwright.objectives.losses import EPSILON, brier_loss, clipped_log_loss, complexity_multiplier
+from kernelwright.objectives.primal import explicit_terms
 from kernelwright.parameters import Positive, plain_gradients
-from kernelwright.risk import EPSILON, brier_loss, clipped_log_loss, complexity_multiplier
 from kernelwright.uncertainty.calibration import calibrated_log_loss
 
 __all__ = ["Evaluation", "Hyperparameters", "Objective", "value_and_gradient"]
+
 
 LOSSES = ("log", "brier", "calibrated")
 NAMES = ("rademacher", "empirical-risk", "held-out", "leave-one-out", "folds")
