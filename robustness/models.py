@@ -40,9 +40,9 @@ from kernelwright.kernels import (
     Spectrum,
 )
 from kernelwright.kernels import Polynomial as PolynomialKernel
+from kernelwright.learning.optimisers import LBFGS, Adam, train
 from kernelwright.objectives import Hyperparameters, Objective
 from kernelwright.parameters import plain_values
-from kernelwright.training import LBFGS, Adam, train
 
 __all__ = ["FAMILIES", "KERNELS", "LEARN", "Model", "classifier"]
 

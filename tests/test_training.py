@@ -12,9 +12,9 @@ from kernelwright.errors import NumericalError
 from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian, Laplace
 from kernelwright.kernels.vector import LengthScale
+from kernelwright.learning.optimisers import LBFGS, Adam, train
 from kernelwright.objectives import Hyperparameters, Objective
 from kernelwright.parameters import plain_values
-from kernelwright.training import LBFGS, Adam, train
 
 N = 30
 RNG = np.random.default_rng(0)

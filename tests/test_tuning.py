@@ -14,8 +14,8 @@ from kernelwright.errors import CollapseWarning
 from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.kernels import Gaussian, Kernel, Laplace, Linear, Tabular
+from kernelwright.learning.recipes import Choice, Settings, choose
 from kernelwright.objectives import Hyperparameters, Objective
-from kernelwright.tuning import Choice, Settings, choose
 from tests import reference as naive
 
 N = 60
@@ -247,8 +247,8 @@ def test_auto_is_repeatable():
 
 
 def test_auto_of_many_rows_learns_on_a_sample_and_keeps_the_absolute_ridge(monkeypatch):
-    monkeypatch.setattr("kernelwright.tuning.COARSE_ROWS", 20)
-    monkeypatch.setattr("kernelwright.tuning.FINE_ROWS", 40)
+    monkeypatch.setattr("kernelwright.learning.recipes.COARSE_ROWS", 20)
+    monkeypatch.setattr("kernelwright.learning.recipes.FINE_ROWS", 40)
     choice = run(Gaussian("median"), learn="auto")
     last_on_the_sample = float(choice.history[-1].hyperparameters["ridge"])
     assert choice.ridge * N == pytest.approx(last_on_the_sample * 40, rel=1e-2)

@@ -21,11 +21,11 @@ from torch import Tensor
 
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
+from kernelwright.learning.optimisers import Step, TrainingResult, stopping
 from kernelwright.network import Bound, EmbeddingNetwork, Parts
 from kernelwright.objectives.losses import clipped_log_loss
 from kernelwright.parameters import plain_values
 from kernelwright.storage.files import write_whole
-from kernelwright.training import Step, TrainingResult, stopping
 
 __all__ = ["Checkpoint", "Plan", "seeded", "train_network"]
 

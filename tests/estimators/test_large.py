@@ -12,10 +12,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, train_test_split
 
-from kernelwright import EmbeddingClassifier, tuning
+from kernelwright import EmbeddingClassifier
 from kernelwright.estimators import batches as module
 from kernelwright.features import Network, Nystroem, Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian, Linear, Precomputed
+from kernelwright.learning import recipes as tuning
 
 SOLVERS = ["exact", "nystroem", "fourier", "herding"]
 

@@ -7,8 +7,8 @@ from sklearn.datasets import make_moons
 from sklearn.metrics import confusion_matrix
 
 from kernelwright import EmbeddingClassifier
+from kernelwright.learning.optimisers import Step
 from kernelwright.reports import ConfusionDisplay, LearningCurveDisplay, RejectionCurveDisplay, ReliabilityDisplay
-from kernelwright.training import Step
 
 
 @pytest.fixture(scope="module")

@@ -26,10 +26,10 @@ from kernelwright.inputs.scaling import TableViews
 from kernelwright.inputs.weights import row_weights
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.kernels.relevance import Relevance, rank_features, warn_of_bounds
+from kernelwright.learning.optimisers import Step
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.memory import check_memory
 from kernelwright.solvers import LEARNED_FROM, estimated_bytes
-from kernelwright.training import Step
 from kernelwright.uncertainty.calibration import Link, ProbabilityMap
 
 __all__ = [

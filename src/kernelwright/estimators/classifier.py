@@ -45,6 +45,8 @@ from kernelwright.inputs.dask_rows import is_dask
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed
 from kernelwright.kernels.vector import HasLengthScales
+from kernelwright.learning.optimisers import Step
+from kernelwright.learning.recipes import MANY, Settings, choose
 from kernelwright.numerics.threads import threads_for
 from kernelwright.similarity.indefinite import signature
 from kernelwright.solvers import (
@@ -60,8 +62,6 @@ from kernelwright.solvers import (
     usual_landmarks,
 )
 from kernelwright.storage.saved import saved
-from kernelwright.training import Step
-from kernelwright.tuning import MANY, Settings, choose
 from kernelwright.uncertainty.bounds import LeftOutLoss
 from kernelwright.uncertainty.calibration import fit_map, fit_shifted_power, trust_in
 
@@ -169,7 +169,7 @@ class EmbeddingClassifier(BoundedRisk, BatchFitting, EmbeddingPredictions):
         Start from the hyperparameters of the last fit, unless other kernels or features were set since then. With
         ``learn=None`` there is nothing to start: all is as given.
     callback : callable or None, default=None
-        Called with a :class:`~kernelwright.training.Step` after each step; raise ``StopIteration`` to stop.
+        Called with a :class:`~kernelwright.learning.optimisers.Step` after each step; raise ``StopIteration`` to stop.
     device : {"auto", "cpu"}, default="auto"
         Kernels and feature maps are evaluated on the CPU (a network takes other devices:
         :class:`EmbeddingNetworkClassifier`).

@@ -23,11 +23,11 @@ from kernelwright.inputs.arrays import generator, plain, validate_data
 from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta, Precomputed
+from kernelwright.learning.optimisers import Step
+from kernelwright.learning.recipes import Settings, choose
 from kernelwright.numerics.linalg import Factor, low_rank_root
 from kernelwright.numerics.threads import threads_for
 from kernelwright.storage.saved import saved
-from kernelwright.training import Step
-from kernelwright.tuning import Settings, choose
 
 __all__ = ["ConditionalMeanEmbedding"]
 

@@ -39,6 +39,7 @@ from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
 from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import Kernel
+from kernelwright.learning.optimisers import Step
 from kernelwright.network import (
     ACTIVATIONS,
     Bound,
@@ -54,7 +55,6 @@ from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import complexity_multiplier
 from kernelwright.storage.saved import saved
-from kernelwright.training import Step
 from kernelwright.uncertainty.calibration import fit_map, trust_in
 
 __all__ = ["EmbeddingNetworkClassifier"]
@@ -165,7 +165,7 @@ class EmbeddingNetworkClassifier(
         A file that is written after every epoch. If it exists, ``fit`` goes on from it and ends exactly where a run
         without a break would have ended; the file of a run with other data or settings is refused.
     callback : callable or None, default=None
-        Called with a :class:`~kernelwright.training.Step` after each epoch; raise ``StopIteration`` to stop.
+        Called with a :class:`~kernelwright.learning.optimisers.Step` after each epoch; raise ``StopIteration`` to stop.
     random_state : int, RandomState or None, default=None
         For the first weights, batches and dropout. No global random state is changed.
     device : str, default="auto"

@@ -23,10 +23,10 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.epochs import Plan, seeded, train_network
 from kernelwright.experiments.runner import Experiment, Result, Task
 from kernelwright.inputs.labels import one_hot
+from kernelwright.learning.optimisers import Step
 from kernelwright.network import Bound, EmbeddingNetwork, Head, LinearHead, Parts
 from kernelwright.objectives.losses import complexity_multiplier
 from kernelwright.reports import Picture
-from kernelwright.training import Step
 
 __all__ = ["EXPERIMENT", "FULL", "QUICK", "Curves", "Protocol", "SoftmaxHead", "cnn", "picture", "run", "trial"]
 

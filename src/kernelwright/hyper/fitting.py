@@ -18,8 +18,8 @@ from kernelwright.hyper.refinement import refinement_of
 from kernelwright.hyper.regression import Coefficients, PairPart, PairRegressor
 from kernelwright.hyper.solvers import PairSolver, as_solver, divided
 from kernelwright.hyper.targets import PairProblem, Target
+from kernelwright.learning.optimisers import Step
 from kernelwright.numerics.threads import threads_for
-from kernelwright.training import Step
 
 __all__ = ["BasisPlan", "PairFit", "fit_pairs"]
 

@@ -20,10 +20,10 @@ from kernelwright.hyper.regression import folds_of
 from kernelwright.hyper.ridge import RIDGES, PrimalPath, largest_good, leave_points_out
 from kernelwright.hyper.solvers import LandmarkPairs, Midpoints
 from kernelwright.hyper.targets import Target
+from kernelwright.learning.optimisers import LBFGS, Step, train
 from kernelwright.numerics.linalg import Workspace, factorise
 from kernelwright.objectives.objective import Evaluation
 from kernelwright.storage.saved import saved
-from kernelwright.training import LBFGS, Step, train
 
 __all__ = ["HeldOutMetric", "HeldOutPoints", "PairSplit", "as_learning", "learned_hyperkernel", "split_points"]
 

@@ -18,11 +18,11 @@ from kernelwright.embedding.dual import embed
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import CollapseWarning, NumericalError
 from kernelwright.kernels import ConvexSum, FeatureKernel, Kernel
+from kernelwright.learning.optimisers import LBFGS, Adam, Step, TrainingResult, stopping, train
 from kernelwright.numerics.threads import on_one_thread, threads_for
 from kernelwright.objectives.losses import complexity_multiplier
 from kernelwright.objectives.objective import USUAL_NOISE, Hyperparameters, Objective
 from kernelwright.parameters import plain_values
-from kernelwright.training import LBFGS, Adam, Step, TrainingResult, stopping, train
 
 __all__ = ["Choice", "Settings", "choose"]
 
