@@ -14,7 +14,8 @@ from kernelwright.errors import NumericalRepairWarning, PrecisionWarning
 from kernelwright.features import Polynomial, RandomFourier, fourier_features
 from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import FeatureKernel, Gaussian
-from kernelwright.solvers import choose_solver, exact, explicit, herding, hold_out, nystroem, sum_up
+from kernelwright.solvers import choose_solver, exact, explicit, herding, nystroem, sum_up
+from kernelwright.solvers.solvers import hold_out
 
 N = 400
 RNG = np.random.default_rng(0)

@@ -59,7 +59,7 @@ def test_all_rows_as_landmarks_predict_like_the_exact_solution(circles):
 
 
 def test_many_rows_are_solved_by_landmarks_and_verbose_says_so(circles, capsys, monkeypatch):
-    monkeypatch.setattr("kernelwright.solvers.EXACT_UP_TO", 1000)
+    monkeypatch.setattr("kernelwright.solvers.solvers.EXACT_UP_TO", 1000)
     monkeypatch.setattr(tuning, "MANY", 1000)
     model = fitted(circles, n_landmarks=100, verbose=1)
     assert (model.solver_, model.n_landmarks_) == ("nystroem", 100)

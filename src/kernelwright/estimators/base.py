@@ -29,7 +29,7 @@ from kernelwright.kernels.relevance import Relevance, rank_features, warn_of_bou
 from kernelwright.learning.optimisers import Step
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.memory import check_memory
-from kernelwright.solvers import LEARNED_FROM, estimated_bytes
+from kernelwright.solvers.solvers import LEARNED_FROM, estimated_bytes
 from kernelwright.uncertainty.calibration import Link, ProbabilityMap
 
 __all__ = [

@@ -24,7 +24,7 @@ from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.weights import group_numbers
 from kernelwright.kernels import FeatureKernel
-from kernelwright.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit, refuse_too_many_features
+from kernelwright.solvers.solvers import FEATURE_ROWS, LEFT_OUT_ROWS, explicit, refuse_too_many_features
 from kernelwright.storage.saved import saved
 
 __all__ = ["BatchFitting", "EmbeddedRows", "Rows", "counted_groups", "refuse_groups_of_chunks"]

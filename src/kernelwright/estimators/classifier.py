@@ -49,7 +49,7 @@ from kernelwright.learning.optimisers import Step
 from kernelwright.learning.recipes import MANY, Settings, choose
 from kernelwright.numerics.threads import threads_for
 from kernelwright.similarity.indefinite import signature
-from kernelwright.solvers import (
+from kernelwright.solvers.solvers import (
     LEARNED_FROM,
     LEFT_OUT_ROWS,
     Solution,

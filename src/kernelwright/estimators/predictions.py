@@ -22,7 +22,7 @@ from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.products import thin_product
 from kernelwright.numerics.threads import threads_for
-from kernelwright.solvers import FEATURE_ROWS
+from kernelwright.solvers.solvers import FEATURE_ROWS
 from kernelwright.uncertainty.conformal import LeftOutRows
 
 __all__ = ["EmbeddingPredictions"]

@@ -54,6 +54,7 @@ __all__ = [
     "usual_landmarks",
 ]
 
+
 LEARNED_FROM = 2000  # rows at most whose matrices the default recipe holds
 EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
 FEATURE_ROWS = 4096  # rows whose features are held at once
@@ -371,9 +372,6 @@ def _held_groups(data: TrainingSet, size: int, generator: torch.Generator) -> Te
             "solver='exact', which leaves each out in turn."
         )
     return held
-
-
-# Explicit features ---------------------------------------------------------------------------------------------
 
 
 def refuse_too_many_features(features: FeatureMap) -> None:
