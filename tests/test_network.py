@@ -10,7 +10,8 @@ from torch import nn
 from kernelwright.embedding import TrainingSet
 from kernelwright.embedding.primal import Moments
 from kernelwright.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
-from kernelwright.network import Bound, EmbeddingNetwork, KernelHead, LinearHead, known_bound, mlp
+from kernelwright.networks.heads import Bound, EmbeddingNetwork, KernelHead, LinearHead
+from kernelwright.networks.modules import known_bound, mlp
 
 M, RIDGE = 3, 0.05
 weightings = pytest.mark.parametrize("weighted", [False, True], ids=["ones", "weights"])
@@ -122,7 +123,7 @@ def test_features_that_are_all_zero_have_finite_gradients():
 
 
 def linear_solution(batch_rows, monkeypatch, choose_ridge=False):
-    monkeypatch.setattr("kernelwright.network.BLOCK_ROWS", batch_rows)
+    monkeypatch.setattr("kernelwright.networks.heads.BLOCK_ROWS", batch_rows)
     _, data = problem(40, 5, weighted=True)
     network = EmbeddingNetwork(nn.Sequential(nn.Dropout(0.5)).double(), LinearHead(RIDGE))
     return data, network.train(), network.head.solve(network, data, torch.arange(40), choose_ridge=choose_ridge)

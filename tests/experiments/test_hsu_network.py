@@ -7,7 +7,7 @@ import torch
 from kernelwright import datasets
 from kernelwright.embedding import TrainingSet
 from kernelwright.experiments import hsu_network
-from kernelwright.network import Bound
+from kernelwright.networks.heads import Bound
 
 EPOCHS = 8
 

@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from kernelwright.embedding.training_set import TrainingSet, smoothed_prior
-from kernelwright.epochs import Checkpoint, Plan, seeded, train_network
 from kernelwright.errors import CollapseWarning
 from kernelwright.estimators.base import (
     MERGE_UP_TO,
@@ -40,17 +39,10 @@ from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import Kernel
 from kernelwright.learning.optimisers import Step
-from kernelwright.network import (
-    ACTIVATIONS,
-    Bound,
-    EmbeddingNetwork,
-    KernelHead,
-    LinearHead,
-    Moments,
-    Solution,
-    known_bound,
-    mlp,
-)
+from kernelwright.networks.checkpoint import Checkpoint
+from kernelwright.networks.heads import Bound, EmbeddingNetwork, KernelHead, LinearHead, Moments, Solution
+from kernelwright.networks.modules import ACTIVATIONS, known_bound, mlp
+from kernelwright.networks.training import Plan, seeded, train_network
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import complexity_multiplier

@@ -20,11 +20,11 @@ from torch import Tensor, nn
 
 from kernelwright import datasets
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.epochs import Plan, seeded, train_network
 from kernelwright.experiments.runner import Experiment, Result, Task
 from kernelwright.inputs.labels import one_hot
 from kernelwright.learning.optimisers import Step
-from kernelwright.network import Bound, EmbeddingNetwork, Head, LinearHead, Parts
+from kernelwright.networks.heads import Bound, EmbeddingNetwork, Head, LinearHead, Parts
+from kernelwright.networks.training import Plan, seeded, train_network
 from kernelwright.objectives.losses import complexity_multiplier
 from kernelwright.reports import Picture
 

@@ -21,7 +21,7 @@ from kernelwright import datasets
 from kernelwright.estimators import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.experiments.runner import Experiment, Task
 from kernelwright.kernels import Gaussian
-from kernelwright.network import mlp
+from kernelwright.networks.modules import mlp
 
 __all__ = ["EXPERIMENT", "METHODS", "SETS", "as_published", "gaussian", "trial"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -31,20 +31,8 @@ from kernelwright.parameters import Positive, raw_bounds
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.calibration import calibrated_log_loss
 
-__all__ = [
-    "Bound",
-    "EmbeddingNetwork",
-    "Head",
-    "KernelHead",
-    "LinearHead",
-    "Moments",
-    "Parts",
-    "Solution",
-    "known_bound",
-    "mlp",
-]
+__all__ = ["Bound", "EmbeddingNetwork", "Head", "KernelHead", "LinearHead", "Parts", "Solution"]
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
 BLOCK_ENTRIES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
 BLOCK_ROWS = 512  # rows that go through a network at once when nothing is learned
 
@@ -285,62 +273,6 @@ class KernelHead(Head):
         return self.kernel.sup_diag(points) + float(self.intercept)
 
 
-# Networks ----------------------------------------------------------------------------------------------------
-
-
-def mlp(
-    n_inputs: int,
-    hidden: Sequence[int],
-    *,
-    activation: str = "relu",
-    dropout: float = 0.0,
-    generator: torch.Generator | None = None,
-) -> nn.Sequential:
-    """Fully connected layers, each with an activation; the last is the features, with dropout if any.
-
-    Weights are normal with variance 2 / inputs (He), biases zero.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from kernelwright.network import mlp
-    >>> mlp(4, (8, 3))(torch.zeros(2, 4)).shape
-    torch.Size([2, 3])
-    """
-    layers: list[nn.Module] = []
-    for width_in, width_out in zip([n_inputs, *hidden[:-1]], hidden, strict=True):
-        linear = nn.utils.skip_init(nn.Linear, width_in, width_out)  # torch's own start would use global randomness
-        nn.init.normal_(linear.weight, std=math.sqrt(2.0 / width_in), generator=generator)
-        nn.init.zeros_(linear.bias)
-        layers += [linear, ACTIVATIONS[activation]()]
-    return nn.Sequential(*layers, *([nn.Dropout(dropout)] if dropout else []))
-
-
-def known_bound(module: nn.Module, n_features: int) -> float:
-    """An upper bound of ``|z|^2`` over all inputs, where the last layer of a ``Sequential`` has one.
-
-    Examples
-    --------
-    >>> from kernelwright.network import known_bound, mlp
-    >>> known_bound(mlp(4, (8, 3), activation="tanh"), 3)
-    3.0
-    """
-    last, passing = module, (nn.Dropout, nn.Flatten, nn.Identity)
-    while isinstance(last, nn.Sequential):
-        last = next((layer for layer in reversed(list(last)) if not isinstance(layer, passing)), nn.Identity())
-    match last:
-        case nn.Softmax():
-            return 1.0
-        case nn.Tanh() | nn.Sigmoid() | nn.Softsign() | nn.Hardsigmoid():
-            return float(n_features)
-        case nn.Hardtanh():  # also ReLU6, which is a kind of it
-            return n_features * float(max(abs(last.min_val), abs(last.max_val))) ** 2
-    raise ValueError(
-        f"sup='bound' needs a network that ends in a bounded activation (Tanh, Sigmoid, Softmax, ...). This one ends "
-        f"in {type(last).__name__}: use sup='empirical', or a number that you know to bound |z|^2."
-    )
-
-
 @saved("embedding-network", fields="module head", transient={"device": "cpu"})
 class EmbeddingNetwork(nn.Module):
     """A network from inputs to features, and the head on top of it."""
@@ -374,9 +306,6 @@ class EmbeddingNetwork(nn.Module):
                 return torch.cat([self(block).to("cpu", torch.float64) for block in inputs.split(BLOCK_ROWS)])
         finally:
             self.train(was_training)
-
-
-# The embedding of all rows -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

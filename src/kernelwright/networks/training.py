@@ -5,14 +5,12 @@ Everything random is drawn from torch's own generator inside :func:`seeded`, whi
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,12 +20,13 @@ from torch import Tensor
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.learning.optimisers import Step, TrainingResult, stopping
-from kernelwright.network import Bound, EmbeddingNetwork, Parts
+from kernelwright.networks.checkpoint import Checkpoint
+from kernelwright.networks.heads import Bound, EmbeddingNetwork, Parts
 from kernelwright.objectives.losses import clipped_log_loss
 from kernelwright.parameters import plain_values
-from kernelwright.storage.files import write_whole
 
-__all__ = ["Checkpoint", "Plan", "seeded", "train_network"]
+__all__ = ["Plan", "seeded", "train_network"]
+
 
 CHECK_ROWS = 2000  # rows whose embedding scores the held-out ones after each epoch
 
@@ -78,46 +77,6 @@ class Plan:
         if self.schedule is None:
             return self.learning_rate
         return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A file that holds a training run at the end of an epoch: tensors and plain data only.
-
-    It is written whole or not at all. ``job`` says whose run it is; the file of another is refused.
-    """
-
-    path: Path
-    job: str
-    seed: int
-
-    @classmethod
-    def of(cls, path: str | os.PathLike[str], job: str, seed: int) -> Checkpoint:
-        """The file at ``path``, with the seed of the run that it holds, or with ``seed`` for a new run."""
-        state = cls(Path(path), job, seed).read()
-        return cls(Path(path), job, seed if state is None else state["seed"])
-
-    def write(self, state: dict[str, Any]) -> None:
-        """Replace the file."""
-        content = io.BytesIO()  # torch has no words for a disk that is full
-        torch.save(state | {"job": self.job, "seed": self.seed}, content)
-        write_whole(self.path, content.getvalue())
-
-    def read(self) -> dict[str, Any] | None:
-        """What was written last, or None where there is no file."""
-        if not self.path.exists():
-            return None
-        try:
-            state = torch.load(self.path, weights_only=True)
-            job = state["job"]
-        except Exception as error:
-            raise ValueError(f"{self.path} is no checkpoint of an embedding network: {error}") from error
-        if job != self.job:
-            raise ValueError(
-                f"The checkpoint {self.path} is of another run: the data, the network or the settings were not "
-                "the same. Remove it, or name another file."
-            )
-        return state
 
 
 def train_network(

@@ -1,0 +1,1 @@
+"""Embedding networks: heads, modules, training and checkpoints."""

@@ -1,0 +1,67 @@
+"""Fully connected networks, and bounds on their outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+__all__ = ["known_bound", "mlp"]
+
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
+
+
+def mlp(
+    n_inputs: int,
+    hidden: Sequence[int],
+    *,
+    activation: str = "relu",
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> nn.Sequential:
+    """Fully connected layers, each with an activation; the last is the features, with dropout if any.
+
+    Weights are normal with variance 2 / inputs (He), biases zero.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kernelwright.networks.heads import mlp
+    >>> mlp(4, (8, 3))(torch.zeros(2, 4)).shape
+    torch.Size([2, 3])
+    """
+    layers: list[nn.Module] = []
+    for width_in, width_out in zip([n_inputs, *hidden[:-1]], hidden, strict=True):
+        linear = nn.utils.skip_init(nn.Linear, width_in, width_out)  # torch's own start would use global randomness
+        nn.init.normal_(linear.weight, std=math.sqrt(2.0 / width_in), generator=generator)
+        nn.init.zeros_(linear.bias)
+        layers += [linear, ACTIVATIONS[activation]()]
+    return nn.Sequential(*layers, *([nn.Dropout(dropout)] if dropout else []))
+
+
+def known_bound(module: nn.Module, n_features: int) -> float:
+    """An upper bound of ``|z|^2`` over all inputs, where the last layer of a ``Sequential`` has one.
+
+    Examples
+    --------
+    >>> from kernelwright.networks.heads import known_bound, mlp
+    >>> known_bound(mlp(4, (8, 3), activation="tanh"), 3)
+    3.0
+    """
+    last, passing = module, (nn.Dropout, nn.Flatten, nn.Identity)
+    while isinstance(last, nn.Sequential):
+        last = next((layer for layer in reversed(list(last)) if not isinstance(layer, passing)), nn.Identity())
+    match last:
+        case nn.Softmax():
+            return 1.0
+        case nn.Tanh() | nn.Sigmoid() | nn.Softsign() | nn.Hardsigmoid():
+            return float(n_features)
+        case nn.Hardtanh():  # also ReLU6, which is a kind of it
+            return n_features * float(max(abs(last.min_val), abs(last.max_val))) ** 2
+    raise ValueError(
+        f"sup='bound' needs a network that ends in a bounded activation (Tanh, Sigmoid, Softmax, ...). This one ends "
+        f"in {type(last).__name__}: use sup='empirical', or a number that you know to bound |z|^2."
+    )
