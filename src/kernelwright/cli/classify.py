@@ -13,7 +13,8 @@ import typer
 
 import kernelwright
 from kernelwright.cli.screen import caught_warnings, note, print_json, print_table, say, steps, tell
-from kernelwright.evaluation import Evaluation, Scores, cross_validate, prediction_sets, stratified_folds
+from kernelwright.evaluation.cross_validation import Evaluation, cross_validate, prediction_sets, stratified_folds
+from kernelwright.evaluation.scores import Scores
 from kernelwright.tables import (
     Column,
     Drift,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.evaluation import Evaluation, Scores
+from kernelwright.evaluation.cross_validation import Evaluation
+from kernelwright.evaluation.scores import Scores
 from kernelwright.kernels.relevance import Relevance
 from kernelwright.reports.bounds import bound_blocks
 from kernelwright.reports.curves import (

@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from kernelwright.evaluation import Rival, Score
+from kernelwright.evaluation.cross_validation import Rival
+from kernelwright.evaluation.scores import Score
 from kernelwright.tables import Column
 
 __all__ = [

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelwright.estimators import HyperKernelRidge
-from kernelwright.evaluation import Score
+from kernelwright.evaluation.scores import Score
 from kernelwright.storage.saved import saved
 from kernelwright.tables.columns import Column, Finding, prepare
 from kernelwright.tables.model import make_encoder, versions

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kernelwright.estimators import EmbeddingClassifier
-from kernelwright.evaluation import Evaluation
+from kernelwright.evaluation.cross_validation import Evaluation
 from kernelwright.storage.saved import saved
 from kernelwright.tables.columns import Column, Finding, describe_columns, numbers, prepare, remarks
 from kernelwright.tables.drift import Drift, find_drift

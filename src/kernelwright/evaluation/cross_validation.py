@@ -1,13 +1,7 @@
-"""How good are class probabilities: scores with intervals, and cross-validation next to rivals on the same folds.
-
-Everything is a pure function of probabilities (n x classes) and integer labels that number their columns; what comes
-out is a frozen record of plain data, so that it can be saved with a model and drawn later. Intervals are at 95 % and
-treat the rows as independent.
-"""
+"""Cross-validation of a classifier beside rivals on the same folds."""
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -16,62 +10,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import ndtri
-from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import StratifiedKFold
 
+from kernelwright.evaluation.scores import Score, Scores, _checked, _mean, row_losses, score
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.conformal import CalibrationScores, scores_of
-from kernelwright.uncertainty.scores import Reliability, expected_calibration_error, reliability
+from kernelwright.uncertainty.scores import Reliability, reliability
 
-__all__ = [
-    "Evaluation",
-    "HardRow",
-    "Rival",
-    "Score",
-    "Scores",
-    "cross_validate",
-    "hardest_rows",
-    "prediction_sets",
-    "score",
-    "stratified_folds",
-]
-
-NORMAL = float(ndtri(0.975))
-SMALLEST = 1e-15  # a probability of zero would cost infinitely much
-BOOTSTRAP = (400, 20_000_000)  # samples, and rows in all of them together at most
-
-
-@saved("evaluation-score")
-@dataclass(frozen=True)
-class Score:
-    """A number and its 95 % interval.
-
-    Examples
-    --------
-    >>> from kernelwright.evaluation import Score
-    >>> print(Score(0.95, 0.91, 0.98))
-    0.950 (0.910 to 0.980)
-    """
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
-
-
-@saved("evaluation-scores")
-@dataclass(frozen=True)
-class Scores:
-    """The scores of one method. Accuracy is better when higher, the others when lower."""
-
-    accuracy: Score
-    log_loss: Score
-    brier: Score
-    calibration_error: Score
+__all__ = ["Evaluation", "HardRow", "Rival", "cross_validate", "hardest_rows", "prediction_sets", "stratified_folds"]
 
 
 @saved("evaluation-rival")
@@ -97,39 +44,6 @@ class HardRow:
     predicted: str
     probability: float
     loss: float
-
-
-def score(probabilities: np.ndarray, labels: np.ndarray) -> Scores:
-    """Accuracy, log loss, Brier score and expected calibration error (10 bins), each with its interval.
-
-    The accuracy has Wilson's interval, log loss and Brier score that of a mean, the calibration error a bootstrap's.
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n, n_classes)
-    labels : ndarray of int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelwright.evaluation import score
-    >>> p = np.array([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4], [0.9, 0.1]])
-    >>> print(score(p, np.array([0, 1, 1, 0])).accuracy)
-    0.750 (0.301 to 0.954)
-    """
-    probabilities, labels = _checked(probabilities, labels)
-    correct = probabilities.argmax(1) == labels
-    return Scores(
-        accuracy=_wilson(int(correct.sum()), len(labels)),
-        log_loss=_mean(row_losses(probabilities, labels), lowest=0.0),
-        brier=_mean(((probabilities - _one_hot(labels, probabilities.shape[1])) ** 2).sum(1), lowest=0.0),
-        calibration_error=_calibration_error(probabilities, labels),
-    )
-
-
-def row_losses(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Minus the logarithm of the probability of each row's own class."""
-    return -np.log(np.clip(probabilities[np.arange(len(labels)), labels], SMALLEST, 1.0))
 
 
 def hardest_rows(
@@ -363,40 +277,3 @@ def cross_validate(
 
 def _take(frame: Any, places: np.ndarray) -> Any:
     return frame.iloc[places] if hasattr(frame, "iloc") else frame[places]
-
-
-def _checked(probabilities: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    probabilities, labels = np.asarray(probabilities, dtype=np.float64), np.asarray(labels, dtype=np.int64)
-    if probabilities.ndim != 2 or len(probabilities) != len(labels) or len(labels) == 0:
-        raise ValueError(
-            f"Scores need a row of probabilities for each label. Got shapes {probabilities.shape} and {labels.shape}."
-        )
-    return probabilities, labels
-
-
-def _one_hot(labels: np.ndarray, m: int) -> np.ndarray:
-    return (labels[:, None] == np.arange(m)).astype(np.float64)
-
-
-def _wilson(hits: int, n: int) -> Score:
-    """Wilson's interval of a share, which stays inside [0, 1] and is not empty at 0 or n hits."""
-    interval = binomtest(hits, n).proportion_ci(method="wilson")
-    return Score(hits / n, float(interval.low), float(interval.high))
-
-
-def _mean(values: np.ndarray, lowest: float = -math.inf) -> Score:
-    mean = float(values.mean())
-    half = NORMAL * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
-    return Score(mean, max(lowest, mean - half), mean + half)
-
-
-def _calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> Score:
-    """Bootstrap interval, moved by the bootstrap's own bias: a sum of absolute values grows with every resampling."""
-    n, random = len(labels), np.random.default_rng(0)
-    value = expected_calibration_error(probabilities, labels)
-    samples = []
-    for _ in range(max(50, min(BOOTSTRAP[0], BOOTSTRAP[1] // n))):
-        rows = random.integers(n, size=n)
-        samples.append(expected_calibration_error(probabilities[rows], labels[rows]))
-    low, high = np.quantile(samples, [0.025, 0.975]) - (np.mean(samples) - value)
-    return Score(value, max(0.0, min(float(low), value)), min(1.0, max(float(high), value)))
