@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.default import scores
 from benchmarks.peers import catboost, xrfm
 from kernelwright import EmbeddingClassifier, datasets
-from kernelwright.baselines import GridSearchSVC
+from kernelwright.research.baselines import GridSearchSVC
 from tools import tables
 from tools.processes import cpu_seconds
 

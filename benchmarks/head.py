@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from benchmarks.floor import side_by_side
 from kernelwright.embedding import TrainingSet
-from kernelwright.experiments.hsu_network import SoftmaxHead, cnn
 from kernelwright.networks.heads import Bound, Head, LinearHead
 from kernelwright.networks.training import seeded
+from kernelwright.research.experiments.hsu_network import SoftmaxHead, cnn
 
 BOUND = Bound(tau=0.01, epsilon=0.1)
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 import kernelwright as kw
-from kernelwright.experiments import liu_table2
-from kernelwright.experiments.runner import read_published
+from kernelwright.research.experiments import liu_table2
+from kernelwright.research.experiments.runner import read_published
 
 
 def log_kernel(X, Z):

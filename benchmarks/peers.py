@@ -53,7 +53,7 @@ def load_compiled_loops() -> None:
 
 def grid_svc() -> Any:
     """Make a support vector machine with a grid search."""
-    from kernelwright.baselines import GridSearchSVC
+    from kernelwright.research.baselines import GridSearchSVC
 
     return GridSearchSVC()
 

@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from kernelwright import EmbeddingClassifier, PredictionSets, datasets
-from kernelwright.baselines import GridSearchSVC
+from kernelwright.research.baselines import GridSearchSVC
 from kernelwright.uncertainty.scores import expected_calibration_error
 from tools.processes import cpu_seconds
 

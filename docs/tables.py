@@ -22,10 +22,10 @@ def filled(text: str) -> str:
 
 def write_reproduction() -> None:
     """Write the page of reproduced results and its pictures."""
-    from kernelwright.experiments.page import reproduction_page
-    from kernelwright.experiments.registry import EXPERIMENTS
-    from kernelwright.experiments.runner import read_results
     from kernelwright.reports import write_whole
+    from kernelwright.research.experiments.page import reproduction_page
+    from kernelwright.research.experiments.registry import EXPERIMENTS
+    from kernelwright.research.experiments.runner import read_results
 
     folder = ROOT / "docs" / "reproduction"
     for experiment in EXPERIMENTS.values():

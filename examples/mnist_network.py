@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from kernelwright import EmbeddingNetworkClassifier, datasets
-from kernelwright.experiments import hsu_network
+from kernelwright.research.experiments import hsu_network
 from kernelwright.uncertainty.scores import expected_calibration_error
 
 

@@ -130,8 +130,8 @@ def _uses(folder: Path) -> dict[str, Any]:
         kw.KreinSVC(kw.kernels.Gaussian(1.0)),
         kw.LearnedKernelClassifier(),
         kw.PredictionSets(kw.EmbeddingClassifier()),
-        kw.baselines.BayesianMKL(),
-        kw.baselines.RandomFeatureAlignment(),
+        kw.research.baselines.BayesianMKL(),
+        kw.research.baselines.RandomFeatureAlignment(),
     ]
     uses: dict[str, Any] = {repr(each): (lambda each=each: each.fit(X, y)) for each in estimators}
     model = kw.EmbeddingClassifier(random_state=0).fit(X, y)

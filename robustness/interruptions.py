@@ -16,7 +16,7 @@ import numpy as np
 
 import kernelwright as kw
 from kernelwright import cli
-from kernelwright.experiments.runner import Experiment, Task, read_results, run
+from kernelwright.research.experiments.runner import Experiment, Task, read_results, run
 from robustness.faults import Row, Tally, blobs, interrupt, seconds_of, start_child
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)

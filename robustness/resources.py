@@ -20,7 +20,7 @@ from unittest.mock import patch
 import numpy as np
 
 import kernelwright as kw
-from kernelwright.experiments.runner import Experiment, Task, read_results, run
+from kernelwright.research.experiments.runner import Experiment, Task, read_results, run
 from kernelwright.storage.files import write_whole
 from robustness.faults import ROOT, Row, Tally, blobs, python
 
@@ -56,9 +56,9 @@ def _refusals() -> Row:
         kw.HyperKernelRidge(),
         kw.HyperKernelSVR(),
         kw.LearnedKernelClassifier(),
-        kw.baselines.DataAdaptiveKernel(),
-        kw.baselines.BayesianMKL(),
-        kw.baselines.IndefiniteMKL(),
+        kw.research.baselines.DataAdaptiveKernel(),
+        kw.research.baselines.BayesianMKL(),
+        kw.research.baselines.IndefiniteMKL(),
     ]
     for estimator in estimators:
         with patch("kernelwright.numerics.memory.free_memory", lambda: 1e5):
@@ -74,7 +74,7 @@ PEAK = """
 import sys, warnings
 warnings.simplefilter("ignore")
 import kernelwright as kw
-import kernelwright.baselines, kernelwright.hyper, kernelwright.hyperkernels
+import kernelwright.research.baselines, kernelwright.hyper, kernelwright.hyperkernels
 from robustness.faults import blobs
 from tools.processes import peak_of
 from kernelwright import arrays
@@ -116,9 +116,9 @@ FITTED: dict[str, tuple[int, ...]] = {
     "kw.HyperKernelSVR()": (600,),
     "kw.HyperKernelSVR(solver='exact')": (60,),
     "kw.LearnedKernelClassifier()": (1500,),
-    "kw.baselines.DataAdaptiveKernel()": (600,),
-    "kw.baselines.BayesianMKL()": (400,),
-    "kw.baselines.IndefiniteMKL()": (400,),
+    "kw.research.baselines.DataAdaptiveKernel()": (600,),
+    "kw.research.baselines.BayesianMKL()": (400,),
+    "kw.research.baselines.IndefiniteMKL()": (400,),
 }
 
 

@@ -8,8 +8,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelwright import baselines, datasets, features, hyper, hyperkernels, kernels, objectives
-    from kernelwright.baselines import AlignmentKernel
     from kernelwright.errors import (
         CalibrationWarning,
         CollapseWarning,
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
         PredictionSets,
     )
     from kernelwright.persistence import load, save
+    from kernelwright.research import baselines, datasets, features, hyper, hyperkernels, kernels, objectives
+    from kernelwright.research.baselines import AlignmentKernel
 
 __version__ = "0.1.0"
 

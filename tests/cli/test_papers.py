@@ -5,8 +5,8 @@ import pytest
 
 import kernelwright
 from kernelwright.cli import papers, run
-from kernelwright.experiments import demo, registry
-from kernelwright.experiments.runner import Experiment, Task
+from kernelwright.research.experiments import demo, registry
+from kernelwright.research.experiments.runner import Experiment, Task
 
 
 def test_version_and_help(capsys):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from docs import tables
-from kernelwright.experiments.page import reproduction_page
-from kernelwright.experiments.registry import EXPERIMENTS
+from kernelwright.research.experiments.page import reproduction_page
+from kernelwright.research.experiments.registry import EXPERIMENTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

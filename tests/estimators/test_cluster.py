@@ -12,11 +12,11 @@ from sklearn.model_selection import cross_val_score
 
 from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, HyperKernelRidge, datasets
 from kernelwright.errors import WorkerLostError
-from kernelwright.experiments.runner import Experiment, Task, run
 from kernelwright.features import RandomFourier
 from kernelwright.hyper import LandmarkPairs, Partition
 from kernelwright.inputs import dask_rows as chunks
 from kernelwright.kernels import Gaussian
+from kernelwright.research.experiments.runner import Experiment, Task, run
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")

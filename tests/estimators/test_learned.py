@@ -23,7 +23,7 @@ def test_scikit_learn_compatible(estimator, check):
         None,
         HyperKernelSVR(random_state=0),
         kw.AlignmentKernel(),
-        kw.baselines.RandomFeatureAlignment(300, random_state=0),
+        kw.research.baselines.RandomFeatureAlignment(300, random_state=0),
     ],
 )
 @pytest.mark.parametrize("classifier", [None, SVC(), kw.KreinSVC(correction="flip")])
@@ -62,7 +62,7 @@ def test_a_classifier_without_a_kernel_is_refused():
 def test_a_classifier_is_no_learner():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="must learn a kernel"):
-        LearnedKernelClassifier(kw.baselines.BayesianMKL()).fit(X, y)
+        LearnedKernelClassifier(kw.research.baselines.BayesianMKL()).fit(X, y)
 
 
 def test_classes_of_one_row():

@@ -12,7 +12,7 @@ from kernelwright import (
     KreinSVC,
     LearnedKernelClassifier,
 )
-from kernelwright.baselines import AlignmentKernel
+from kernelwright.research.baselines import AlignmentKernel
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 3))

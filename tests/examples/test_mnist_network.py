@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from kernelwright import datasets
-from kernelwright.experiments import hsu_network
+from kernelwright.research.experiments import hsu_network
 from tests.examples.loading import load
 
 

@@ -14,7 +14,7 @@ import kernelwright
 from kernelwright.cli.screen import print_table, progress, say
 
 if TYPE_CHECKING:
-    from kernelwright.experiments.runner import Experiment
+    from kernelwright.research.experiments.runner import Experiment
 
 
 def demo(
@@ -23,8 +23,8 @@ def demo(
     ),
 ) -> None:
     """Learn kernels for three small data sets, next to a grid-searched SVM and a random forest."""
-    from kernelwright.experiments.demo import TASKS, pictures, rows_of
     from kernelwright.reports import render_page, write_whole
+    from kernelwright.research.experiments.demo import TASKS, pictures, rows_of
 
     output.mkdir(parents=True, exist_ok=True)
     started, results, rows = time.perf_counter(), {}, []
@@ -79,7 +79,7 @@ def reproduce(
     ] = Path("kernelwright-reproduce"),
 ) -> None:
     """Recompute published tables and figures; exit status 1 if a number or a claim is missed."""
-    from kernelwright.experiments.registry import EXPERIMENTS, find
+    from kernelwright.research.experiments.registry import EXPERIMENTS, find
 
     if name == "list":
         print_table(
@@ -94,9 +94,9 @@ def reproduce(
 
 def _reproduce(experiment: Experiment, quick: bool, jobs: int, output: Path) -> bool:
     """Run, print the cells, write them and the pictures; whether all that is published is reached."""
-    from kernelwright.experiments.page import SHOWN, cell_rows, verdicts
-    from kernelwright.experiments.runner import cells_of, read_published, run, write_cells
     from kernelwright.reports import write_whole
+    from kernelwright.research.experiments.page import SHOWN, cell_rows, verdicts
+    from kernelwright.research.experiments.runner import cells_of, read_published, run, write_cells
 
     with progress() as bars:
         bar = bars.add_task(experiment.name, total=None)

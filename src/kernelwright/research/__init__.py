@@ -1,0 +1,1 @@
+"""What reproduces the papers: rival methods (``baselines``) and the experiments themselves."""

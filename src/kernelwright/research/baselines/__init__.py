@@ -1,0 +1,17 @@
+"""Rival methods with the face of an estimator, for honest comparisons."""
+
+from kernelwright.research.baselines.alignment import AlignmentKernel
+from kernelwright.research.baselines.bayesian_mkl import BayesianMKL
+from kernelwright.research.baselines.data_adaptive import DataAdaptiveKernel
+from kernelwright.research.baselines.grid_svm import GridSearchSVC
+from kernelwright.research.baselines.indefinite_mkl import IndefiniteMKL
+from kernelwright.research.baselines.random_alignment import RandomFeatureAlignment
+
+__all__ = [
+    "AlignmentKernel",
+    "BayesianMKL",
+    "DataAdaptiveKernel",
+    "GridSearchSVC",
+    "IndefiniteMKL",
+    "RandomFeatureAlignment",
+]

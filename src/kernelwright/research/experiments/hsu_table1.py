@@ -1,0 +1,141 @@
+"""Table 1 of [Hsu2018]_: test accuracy of embeddings whose hyperparameters are learned, on six data sets.
+
+Protocol: every attribute of the whole data set scaled to [0, 1], ten shuffled folds, an anisotropic Gaussian kernel,
+all hyperparameters 1 at the start, 1000 full steps of Adam at rate 0.1; networks (CEN) of fully connected layers under
+ReLU with biases of 0.1 and truncated normal weights of deviation 0.1. The printed objective (12) has the mean loss;
+with it every fit collapses to the class frequencies, and with the *sum* (tau = 4e/n on the mean) the published
+numbers come out, so the sum it is. Networks leave alpha out of the complexity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import minmax_scale
+from torch import nn
+
+from kernelwright import datasets
+from kernelwright.estimators import EmbeddingClassifier, EmbeddingNetworkClassifier
+from kernelwright.kernels import Gaussian
+from kernelwright.networks.modules import mlp
+from kernelwright.research.experiments.runner import Experiment, Task
+
+__all__ = ["EXPERIMENT", "METHODS", "SETS", "as_published", "gaussian", "trial"]
+
+SETS = ("wine", "ecoli", "banknote", "yeast", "segment", "robot")
+QUICK_SETS = SETS[:2]
+NETWORKS = {"CEN-1": (16, 32, 8), "CEN-2": (96, 32)}
+METHODS = ("GMCE", "GMCE-SGD", "CEN-1", "CEN-2", "ERM", "CV", "MED", "default", "default network")
+STEPS = 1000
+LBFGS_FROM = 2000  # rows, beyond which 1000 steps of Adam take hours; L-BFGS-B finds the same optimum in some dozen
+
+
+def gaussian(method: str, n_rows: int, fold: int) -> EmbeddingClassifier:
+    """One of the methods with a Gaussian kernel, as published."""
+    start: dict[str, Any] = {"ridge": 1.0, "random_state": fold, "probability": "clip"}
+    kernel = Gaussian(1.0, ard=True)
+    if method == "MED":
+        return EmbeddingClassifier(Gaussian(1.0), learn="median", **start)
+    if method == "CV":
+        return EmbeddingClassifier(kernel, learn="cross-validation", **start)
+    start |= {"learn": "empirical-risk"} if method == "ERM" else {"learn": "rademacher", "complexity_weight": "4e/n"}
+    if method == "GMCE-SGD":
+        start["batch_size"] = max(n_rows // 10, 2)
+    elif n_rows > LBFGS_FROM:
+        return EmbeddingClassifier(kernel, optimizer="lbfgs", max_iter=60, **start)
+    return EmbeddingClassifier(kernel, optimizer="adam", learning_rate=0.1, max_iter=STEPS, **start)
+
+
+def as_published(n_inputs: int, hidden: Sequence[int], seed: int) -> EmbeddingNetworkClassifier:
+    """A network with the published start and the published settings."""
+    generator = torch.Generator().manual_seed(seed)
+    module = mlp(n_inputs, hidden, generator=generator)
+    for layer in module:
+        if isinstance(layer, nn.Linear):
+            nn.init.trunc_normal_(layer.weight, std=0.1, a=-0.2, b=0.2, generator=generator)
+            nn.init.constant_(layer.bias, 0.1)
+    return EmbeddingNetworkClassifier(
+        module,
+        intercept=False,
+        sup="published",
+        complexity_weight="4e/n",
+        epsilon=1e-15,
+        ridge=1.0,
+        validation=0.0,
+        batch_size=10**6,  # full steps
+        max_epochs=STEPS,
+        learning_rate=0.1,
+        schedule=None,
+        early_stopping=None,
+        probability="clip",
+        random_state=seed,
+    )
+
+
+def trial(name: str, method: str, fold: int) -> dict[str, float]:
+    """Test accuracy in percent on one of ten folds."""
+    X, y = datasets.load(name)
+    train, test = list(KFold(10, shuffle=True, random_state=0).split(X))[fold]
+    model: Any
+    if method == "default":
+        model = EmbeddingClassifier(random_state=fold)
+    elif method == "default network":
+        model = EmbeddingNetworkClassifier(random_state=fold)
+    else:
+        X = minmax_scale(X)
+        published = method in NETWORKS
+        model = as_published(X.shape[1], NETWORKS[method], fold) if published else gaussian(method, len(train), fold)
+    return {"accuracy": 100.0 * float(model.fit(X[train], y[train]).score(X[test], y[test]))}
+
+
+def n_folds(name: str, method: str) -> int:
+    """Of the ten folds, how many are run: three where one takes minutes."""
+    return 3 if name == "robot" or (name not in QUICK_SETS and method in ("ERM", *NETWORKS)) else 10
+
+
+def tasks(quick: bool) -> list[Task]:
+    """All folds of each cell; the slow ones last."""
+    order = sorted(METHODS, key=lambda method: method in ("GMCE", "ERM"))
+    return [
+        Task(name, method, fold, trial, (name, method, fold))
+        for name in (QUICK_SETS if quick else SETS)
+        for method in order
+        for fold in range(3 if quick else n_folds(name, method))
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="hsu-table1",
+    title="Table 1 of Hsu, Nock and Ramos (2018): test accuracy in %",
+    tasks=tasks,
+    published="hsu2018_table1.csv",
+    protocol="Attributes scaled to [0, 1] on the whole data set, ten shuffled folds, all hyperparameters 1 at the "
+    "start, 1000 steps of Adam at rate 0.1, the sum of the losses.",
+    deviations=(
+        "The objective has the sum of the losses where Eq. (12) prints the mean (see below).",
+        "segment and robot: 60 iterations of L-BFGS-B in place of 1000 steps of Adam for GMCE and ERM.",
+        "Three of the ten folds on robot, and for ERM and the networks on banknote, yeast and segment.",
+        "GMCE-SGD: 1000 steps, each on a tenth of the rows drawn anew; the final embedding is solved on all rows.",
+        "CV: a grid over a common length scale and the ridge, five folds; the paper does not print its grid.",
+        "The last two columns are this library's defaults on unscaled inputs; they have no published counterpart.",
+    ),
+    quick="wine and ecoli, three folds.",
+    explanations=(
+        "Sum against mean: with Eq. (12) as printed (mean loss + 4e r) the constant predictor is optimal once tau >= "
+        "1 / |pi|, so every fit collapses to the class frequencies (wine 39.9, ecoli 42.5 %). With the sum, wine and "
+        "ecoli come out to the digit.",
+        "The median straw man: MED is published with lambda = 1; with lambda = 0.01 the same heuristic has 98.9 on "
+        "wine and 87.2 on ecoli.",
+        "MED on banknote: what the median is taken of is not printed; with the median distance between all rows and "
+        "lambda = 1 the kernel is wider than theirs seems to be.",
+        "ERM and CV on ecoli: published deviations of 20 and 24 points mean that some folds failed altogether; ours "
+        "do not.",
+        "yeast: the bound holds the complexity down too far there; GMCE-SGD and leave-one-out do better in both "
+        "columns.",
+        "segment and robot: CEN-1, CEN-2 and ERM have three or four folds here in place of ten, and ERM other steps "
+        "(see above); MED on robot differs as on banknote.",
+    ),
+)

@@ -1,0 +1,90 @@
+"""Table 2 of [Liu2021]_: a kernel learned from the ideal kernel y y^T, then an SVM, next to rival methods.
+
+Protocol: inputs in [0, 1], 40 % of the rows at random to train, the others to test.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.preprocessing import minmax_scale
+from sklearn.svm import SVC
+
+from kernelwright import datasets
+from kernelwright.estimators import HyperKernelRidge, HyperKernelSVR, KreinSVC, LearnedKernelClassifier
+from kernelwright.hyperkernels import Gaussian, Wishart
+from kernelwright.research.baselines import AlignmentKernel, BayesianMKL, IndefiniteMKL, RandomFeatureAlignment
+from kernelwright.research.experiments.runner import Experiment, Task
+
+__all__ = ["EXPERIMENT", "METHODS", "SETS"]
+
+SETS = ("fertility", "australian", "wine", "sonar", "heart", "guide1t")
+WIDTHS = 2.0 ** np.arange(-5, 6)
+
+
+def _two_stages(learner: Any) -> LearnedKernelClassifier:
+    return LearnedKernelClassifier(learner, scale=None)
+
+
+def _aligned(learner: Any) -> LearnedKernelClassifier:
+    return LearnedKernelClassifier(learner, KreinSVC(C="auto"), scale=None)
+
+
+METHODS = {
+    "KTA": lambda: _aligned(AlignmentKernel()),
+    "BMKL": BayesianMKL,
+    "RF": lambda: _aligned(RandomFeatureAlignment(n_features=10_000, random_state=0)),
+    "MIKL": IndefiniteMKL,
+    "SVM-CV": lambda: GridSearchCV(SVC(), {"C": WIDTHS, "gamma": 1 / (2 * WIDTHS**2)}, cv=5),
+    "hyper-KRR (Gaussian)": lambda: _two_stages(HyperKernelRidge(Gaussian(), random_state=0)),
+    "hyper-SVR (Gaussian)": lambda: _two_stages(HyperKernelSVR(Gaussian(), random_state=0)),
+    "hyper-KRR (Wishart)": lambda: _two_stages(HyperKernelRidge(Wishart(), random_state=0)),
+    "hyper-SVR (Wishart)": lambda: _two_stages(HyperKernelSVR(Wishart(), random_state=0)),
+    "default": lambda: _two_stages(None),
+}
+
+
+def trial(name: str, method: str, seed: int) -> dict[str, float]:
+    """Test accuracy in percent and CPU seconds to fit, for one random split."""
+    X, y = datasets.load(name)
+    X_train, X_test, y_train, y_test = train_test_split(minmax_scale(X), y, train_size=0.4, random_state=seed)
+    model = METHODS[method]()
+    started = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # indefinite kernels say so, each time
+        model.fit(X_train, y_train)
+    seconds = time.process_time() - started
+    return {"accuracy": 100.0 * float(model.score(X_test, y_test)), "CPU seconds": seconds}
+
+
+def tasks(quick: bool) -> list[Task]:
+    """Five trials of each cell; of guide1t, which takes as long as all others together, one."""
+    chosen = [(name, seed) for name in SETS for seed in range(1 if name == "guide1t" else 5)]
+    if quick:
+        chosen = [(name, seed) for name, seed in chosen if name in ("fertility", "wine", "heart") and seed < 3]
+    return [Task(name, method, seed, trial, (name, method, seed)) for name, seed in chosen for method in METHODS]
+
+
+EXPERIMENT = Experiment(
+    name="liu-table2",
+    title="Table 2 of Liu and others (2021): kernels learned from the ideal kernel, test accuracy in %",
+    tasks=tasks,
+    published="liu2021_table2.csv",
+    protocol="Inputs in [0, 1]; 40 % of the rows at random to train, the rest to test; ten trials.",
+    deviations=(
+        "Five trials of the ten; guide1t has one: its 1600 training points have 1.3 million pairs.",
+        "Numbers that the paper does not print (ridge, epsilon, C of stage 2) are chosen by leaving out points.",
+    ),
+    quick="Three small sets, three trials.",
+    explanations=(
+        "On fertility, naming the larger class alone has 88 %: published means above that and ours below it differ by "
+        "one or two rows of sixty.",
+        "Rivals do better here than in print (KTA, RF, SVM-CV by one to three points on most sets), because C of the "
+        "SVM is chosen, not fixed.",
+        "BMKL on heart: five trials in place of ten, and its priors are not printed; ours is within two points.",
+    ),
+)

@@ -1,0 +1,230 @@
+"""Published results recomputed: tasks with rows in a CSV, so that a killed run goes on where it was.
+
+An experiment is a list of tasks. Each gives numbers for one cell of a table (or one point of a figure) and one trial.
+They are appended to a CSV as they are done; what a cell is, published and ours, follows from the file alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from kernelwright.numerics.threads import on_one_thread
+from kernelwright.reports import Picture
+from kernelwright.storage.files import locked_folder, write_whole
+
+__all__ = [
+    "Cell",
+    "Experiment",
+    "Published",
+    "Result",
+    "Task",
+    "cells_of",
+    "read_published",
+    "read_results",
+    "run",
+    "write_cells",
+]
+
+COLUMNS = ("row", "column", "trial", "measure", "value")
+CELL_COLUMNS = (
+    *("row", "column", "measure", "published", "published deviation", "tolerance"),
+    *("ours", "deviation", "trials", "reached"),
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One trial of one cell. ``work(*arguments)`` gives a number for each measure; both go to another process."""
+
+    row: str
+    column: str
+    trial: int
+    work: Callable[..., dict[str, float]]
+    arguments: tuple[Any, ...] = ()
+
+    def __call__(self) -> list[Result]:
+        """Do it."""
+        found = self.work(*self.arguments)
+        return [Result(self.row, self.column, self.trial, measure, float(value)) for measure, value in found.items()]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One number."""
+
+    row: str
+    column: str
+    trial: int
+    measure: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Published:
+    """One number of a paper. Ours reaches it if it is as good, or worse by no more than the tolerance."""
+
+    row: str
+    column: str
+    measure: str
+    mean: float
+    deviation: float  # NaN where none is printed
+    tolerance: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Ours over all trials, with the published number beside it where there is one."""
+
+    row: str
+    column: str
+    measure: str
+    mean: float
+    deviation: float
+    trials: int
+    published: Published | None = None
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether ours is as good as published, within the tolerance; None where nothing is published, and for times.
+
+        Those are of another machine.
+        """
+        if self.published is None or self.measure.endswith("seconds"):
+            return None
+        sign = -1.0 if self.measure.startswith("error") else 1.0
+        return sign * self.mean >= sign * self.published.mean - self.published.tolerance
+
+    @property
+    def standard_errors(self) -> float:
+        """Ours less theirs, in standard errors of the difference, if theirs had as many trials."""
+        if self.published is None:
+            return math.nan
+        theirs = 0.0 if math.isnan(self.published.deviation) else self.published.deviation
+        spread = math.sqrt((self.deviation**2 + theirs**2) / self.trials)
+        return (self.mean - self.published.mean) / spread if spread > 0 else math.nan
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or a figure of a paper."""
+
+    name: str
+    title: str
+    tasks: Callable[[bool], list[Task]]  # argument: whether to be quick
+    published: str | None = None  # the file in ``published/`` with its numbers
+    protocol: str = ""
+    deviations: tuple[str, ...] = ()  # from the published protocol, in sentences
+    quick: str = ""  # what --quick leaves out
+    explanations: tuple[str, ...] = ()  # of systematic differences
+    claims: Callable[[Sequence[Result]], dict[str, bool]] = field(default=lambda results: {})  # what no number says
+    pictures: Callable[[Sequence[Result]], dict[str, Picture]] = field(default=lambda results: {})
+
+
+def run(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    quick: bool = False,
+    jobs: int = 1,
+    progress: Callable[[int, int, str], Any] = lambda done, total, name: None,
+) -> list[Result]:
+    """Do the tasks whose results are not in the folder's CSV yet; give back all results of the experiment's tasks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{experiment.name}{'-quick' if quick else ''}.csv"
+    tasks = experiment.tasks(quick)
+    known = {(r.row, r.column, r.trial) for r in read_results(path)}
+    open_tasks = [task for task in tasks if (task.row, task.column, task.trial) not in known]
+    done = len(tasks) - len(open_tasks)
+    progress(done, len(tasks), "")
+    # By the backend of joblib.parallel_config: processes here unless the caller says otherwise.
+    found = Parallel(jobs, return_as="generator_unordered")(delayed(on_one_thread)(task) for task in open_tasks)
+    for results in found:
+        _append(path, results)
+        done += 1
+        progress(done, len(tasks), f"{results[0].row}, {results[0].column}")
+    wanted = {(task.row, task.column, task.trial) for task in tasks}
+    return [r for r in read_results(path) if (r.row, r.column, r.trial) in wanted]
+
+
+def read_results(path: Path) -> list[Result]:
+    """The results in a file, each once; a last line that was cut off by a crash is left out."""
+    if not path.exists():
+        return []
+    found: dict[tuple[str, str, str, str], Result] = {}
+    for r in csv.DictReader(_whole_lines(path).splitlines()):
+        key = (r["row"], r["column"], r["trial"], r["measure"])  # there twice if two runs did the same task
+        found.setdefault(key, Result(r["row"], r["column"], int(r["trial"]), r["measure"], float(r["value"])))
+    return list(found.values())
+
+
+def _whole_lines(path: Path) -> str:
+    text = path.read_text()
+    return text[: text.rfind("\n") + 1]
+
+
+def _append(path: Path, results: Iterable[Result]) -> None:
+    """Add all numbers of one task or none, whichever run ends however; runs that share a folder take turns."""
+    with locked_folder(path.parent):
+        known = _whole_lines(path) if path.exists() else ""
+        added = io.StringIO()
+        writer = csv.writer(added, lineterminator="\n")
+        writer.writerows([] if known else [COLUMNS])
+        writer.writerows((r.row, r.column, r.trial, r.measure, repr(r.value)) for r in results)
+        write_whole(path, (known + added.getvalue()).encode())
+
+
+def read_published(name: str | None) -> list[Published]:
+    """The numbers of a file in ``published/``."""
+    if name is None:
+        return []
+    with (files("kernelwright.research.experiments") / "published" / name).open() as file:
+        return [
+            Published(
+                r["row"],
+                r["column"],
+                r["measure"],
+                float(r["mean"]),
+                float(r["deviation"] or "nan"),
+                float(r["tolerance"]),
+                r["source"],
+            )
+            for r in csv.DictReader(file)
+        ]
+
+
+def cells_of(results: Sequence[Result], published: Sequence[Published] = ()) -> list[Cell]:
+    """Means over trials, in the order in which cells first appear, with published numbers beside them."""
+    theirs = {(p.row, p.column, p.measure): p for p in published}
+    return list(_cells(results, theirs))
+
+
+def write_cells(path: Path, cells: Iterable[Cell]) -> None:
+    """One row a cell, published beside ours, with the tolerance."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(CELL_COLUMNS)
+    for c in cells:
+        p = c.published
+        theirs = ("", "", "") if p is None else (p.mean, p.deviation, p.tolerance)
+        ours = (f"{c.mean:.6g}", f"{c.deviation:.6g}", c.trials)
+        writer.writerow((c.row, c.column, c.measure, *theirs, *ours, {None: "", True: "yes", False: "no"}[c.reached]))
+    write_whole(path, buffer.getvalue().encode())
+
+
+def _cells(results: Sequence[Result], theirs: dict[tuple[str, str, str], Published]) -> Iterator[Cell]:
+    values: dict[tuple[str, str, str], list[float]] = {}
+    for r in results:
+        values.setdefault((r.row, r.column, r.measure), []).append(r.value)
+    for key, found in values.items():
+        yield Cell(*key, float(np.mean(found)), float(np.std(found)), len(found), theirs.get(key))

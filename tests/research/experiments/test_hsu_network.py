@@ -1,0 +1,59 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from kernelwright import datasets
+from kernelwright.embedding import TrainingSet
+from kernelwright.networks.heads import Bound
+from kernelwright.research.experiments import hsu_network
+
+EPOCHS = 8
+
+
+@pytest.fixture
+def digits_at_random(monkeypatch):
+    """Images of the size of MNIST's, a bright square whose place tells the class; almost all are never read."""
+    y = np.arange(70000) % 10
+    X = np.zeros((70000, 28, 28), dtype=np.uint8)
+    for label in range(10):
+        row, column = divmod(label, 4)
+        X[y == label, 9 * row : 9 * row + 6, 7 * column : 7 * column + 6] = 200
+    monkeypatch.setattr(datasets, "load", lambda name: (X.reshape(70000, 784), y))
+
+
+def test_both_heads_learn_and_a_run_can_be_repeated(digits_at_random):
+    small = replace(hsu_network.QUICK, n_train=200, n_test=100, channels=(2, 4), n_features=16, epochs=EPOCHS)
+    small = replace(small, batch_size=50, learning_rate=0.01)
+    told = []
+    before = torch.get_rng_state()
+    curves = hsu_network.run(small, progress=lambda name, accuracy: told.append((name, accuracy)))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert [name for name, _ in told] == ["embedding"] * EPOCHS + ["softmax"] * EPOCHS
+    assert [accuracy for _, accuracy in told] == curves.embedding + curves.softmax
+    assert min(curves.embedding[-1], curves.softmax[-1]) > 70
+    assert hsu_network.run(small) == curves
+
+
+def test_full_protocol_is_the_published_one():
+    full = hsu_network.FULL
+    assert (full.n_train, full.batch_size, full.epochs, full.learning_rate) == (60000, 6000, 800, 0.01)
+    net = hsu_network.cnn(full.channels, full.n_features, full.deviation)
+    assert (net[0].bias == full.deviation).all()
+    assert net[7].weight.abs().max().item() <= 0.2
+
+
+def test_softmax_head_is_the_cross_entropy():
+    head = hsu_network.SoftmaxHead(4, 3)
+    Z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    data = TrainingSet.of(Z.detach(), torch.eye(3, dtype=torch.float64)[[0, 1, 2, 0, 1, 2]])
+    parts = head.backward(Z, data, Bound(0.0, 0.1))
+    p = torch.softmax(head.linear(Z), 1).detach()
+    assert parts.value == pytest.approx(float(-p[range(6), [0, 1, 2, 0, 1, 2]].log().mean()))
+    np.testing.assert_allclose(Z.grad, (p - data.targets.float()) @ head.linear.weight.detach() / 6, atol=1e-6)
+
+
+def test_ahead_means_after_every_epoch():
+    assert hsu_network.Curves([2.0, 3.0], [1.0, 2.0]).ahead
+    assert not hsu_network.Curves([2.0, 3.0], [2.0, 2.0]).ahead

@@ -1,0 +1,153 @@
+"""Runs that can be killed and go on, and cells beside published numbers."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kernelwright.research.experiments.page import MISPRINTS, cell_rows, reproduction_page, verdicts
+from kernelwright.research.experiments.registry import ALIASES, EXPERIMENTS, find
+from kernelwright.research.experiments.runner import (
+    Cell,
+    Experiment,
+    Published,
+    Result,
+    Task,
+    cells_of,
+    read_published,
+    read_results,
+    run,
+    write_cells,
+)
+
+
+def double(x, log):
+    with open(log, "a") as file:
+        file.write(f"{x}\n")
+    return {"accuracy": 2.0 * x, "error": 0.1}
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    log = tmp_path / "log"
+    tasks = [Task("wine", "ours", x, double, (x, str(log))) for x in range(4)]
+    return Experiment("toy", "A toy", lambda quick: tasks[:2] if quick else tasks), log
+
+
+def test_a_run_goes_on_where_it_was_killed(experiment, tmp_path):
+    made, log = experiment
+    folder = tmp_path / "out"
+    results = run(made, folder)
+    assert [r.value for r in results if r.measure == "accuracy"] == [0.0, 2.0, 4.0, 6.0]
+    path = folder / "toy.csv"
+    whole = path.read_text()
+    assert len(whole.splitlines()) == 9
+    path.write_text(whole[: whole.index("wine,ours,2,error") + 9])  # killed in the middle of a line
+    seen = []
+    again = run(made, folder, progress=lambda done, total, what: seen.append((done, total)))
+    assert seen[0] == (3, 4)
+    assert sorted(log.read_text().split()) == ["0", "1", "2", "3", "3"]
+    assert {(r.trial, r.value) for r in again if r.measure == "accuracy"} == {(x, 2.0 * x) for x in range(4)}
+
+
+def test_a_quick_run_has_a_file_of_its_own(experiment, tmp_path):
+    made, _ = experiment
+    assert len(run(made, tmp_path / "out", quick=True)) == 4
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["toy-quick.csv"]
+
+
+def cell(mean, theirs=90.0, measure="accuracy", tolerance=1.0, deviation=2.0):
+    published = Published("wine", "ours", measure, theirs, deviation, tolerance, "a paper")
+    return Cell("wine", "ours", measure, mean, 1.0, 10, published)
+
+
+@pytest.mark.parametrize(("mean", "reached"), [(95.0, True), (89.1, True), (88.9, False)])
+def test_accuracies_are_reached_from_above(mean, reached):
+    assert cell(mean).reached is reached
+
+
+@pytest.mark.parametrize(("mean", "reached"), [(0.01, True), (0.11, True), (0.13, False)])
+def test_errors_are_reached_from_below(mean, reached):
+    assert cell(mean, 0.1, "error", 0.02).reached is reached
+
+
+def test_the_difference_is_in_standard_errors():
+    assert cell(91.0).standard_errors == pytest.approx(1.0 / math.sqrt((1 + 4) / 10))
+    assert cell(91.0, deviation=math.nan).standard_errors == pytest.approx(math.sqrt(10))
+    assert math.isnan(Cell("a", "b", "c", 1.0, 0.0, 1).standard_errors)
+
+
+def test_cells_are_means_over_trials_next_to_what_is_published(tmp_path):
+    results = [Result("wine", "ours", t, "accuracy", v) for t, v in enumerate((80.0, 90.0))]
+    results.append(Result("wine", "new", 0, "accuracy", 50.0))
+    first, second = cells_of(results, [Published("wine", "ours", "accuracy", 84.0, 1.0, 1.0, "")])
+    assert (first.mean, first.deviation, first.trials, first.reached) == (85.0, 5.0, 2, True)
+    assert second.published is None
+    assert second.reached is None
+    assert verdicts([first, second]) == (1, 1)
+    assert [row["verdict"] for row in cell_rows([first, second], everything=True)] == ["reached", ""]
+    write_cells(tmp_path / "cells.csv", [first, second])
+    assert (tmp_path / "cells.csv").read_text().splitlines()[1] == "wine,ours,accuracy,84.0,1.0,1.0,85,5,2,yes"
+
+
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
+def test_every_published_cell_has_its_tasks(name):
+    experiment = EXPERIMENTS[name]
+    places = {(task.row, task.column) for task in experiment.tasks(False)}
+    left_out = {"distributed BMKL"}  # said so among the deviations
+    published = read_published(experiment.published)
+    assert {(p.row, p.column) for p in published if p.column not in left_out} <= places
+    assert {(task.row, task.column) for task in experiment.tasks(True)} <= places
+    assert all(p.tolerance >= 0 and p.source for p in published)
+
+
+def test_names_and_short_names():
+    assert find("table1") == [EXPERIMENTS["hsu-table1"]]
+    assert len(find("all")) == len(EXPERIMENTS) >= 11
+    assert set(ALIASES.values()) <= set(EXPERIMENTS)
+    with pytest.raises(ValueError, match=r"There is no experiment 'x'. Known: all, hsu-figure1"):
+        find("x")
+
+
+def test_the_page_says_what_was_reached_and_what_was_not_run(tmp_path):
+    (tmp_path / "liu-table2.csv").write_text("row,column,trial,measure,value\nwine,KTA,0,accuracy,97.0\n")
+    page = reproduction_page([EXPERIMENTS["liu-table2"], EXPERIMENTS["hsu-table1"]], tmp_path, "pictures")
+    assert "**1 of 1 published numbers are reached" in page
+    assert "| wine | KTA | accuracy | 96.2 ± 2.2 | 97.0 | 1 |" in page
+    assert "Not run yet: `kernelwright reproduce hsu-table1`" in page
+    assert all(what in page for what, _ in MISPRINTS)
+
+
+def test_a_torn_header_is_no_result(tmp_path):
+    (tmp_path / "x.csv").write_text("row,col")
+    assert read_results(tmp_path / "x.csv") == []
+
+
+def test_claims_are_on_the_page(tmp_path):
+    rows = [f"m = {m},hyper-KRR,0,error,{error}" for m, error in ((10, 1.0), (20, 0.9))]
+    (tmp_path / "learning-rate.csv").write_text("\n".join(["row,column,trial,measure,value", *rows, ""]))
+    page = reproduction_page([EXPERIMENTS["learning-rate"]], tmp_path, "pictures")
+    assert "- The error falls as m^-0.15, at least as fast as m^-0.5: **no**." in page
+
+
+@pytest.mark.parametrize(("accuracy", "holds"), [(90.2, True), (89.0, False)])
+def test_goals_of_the_default_are_means_over_trials(accuracy, holds):
+    results = [Result("n = 500", "default", t, "accuracy", accuracy + t) for t in (-1, 0, 1)]
+    assert list(EXPERIMENTS["hsu-figure2-size"].claims(results).values()) == [holds]
+
+
+@pytest.mark.parametrize(("learned", "holds"), [(97.0, True), (95.5, False)])
+def test_the_margin_of_the_extension(learned, holds):
+    columns = {"reciprocal neighbours": 95.0, "hyper-KRR": learned}
+    results = [Result("1 vs 9, n = 10", column, 0, "accuracy", value) for column, value in columns.items()]
+    assert list(EXPERIMENTS["liu-figure3"].claims(results).values()) == [holds]
+
+
+def test_runs_that_share_a_folder_keep_all_results_and_count_each_once(tmp_path, experiment):
+    made, _ = experiment
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: run(made, tmp_path / "out"), range(4)))
+    found = read_results(tmp_path / "out" / "toy.csv")
+    assert sorted((r.trial, r.measure) for r in found) == [(t, m) for t in range(4) for m in ("accuracy", "error")]
+    assert (tmp_path / "out" / "toy.csv").read_text().count("row,column") == 1
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["toy.csv"]
