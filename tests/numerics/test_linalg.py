@@ -73,7 +73,7 @@ def test_solve(noise):
 @pytest.mark.parametrize("n", [1, 6, 300])  # more than a tile of the mirroring
 def test_inverse(n):
     K, noise = positive_definite(n), torch.linspace(0.1, 1.0, n, dtype=torch.float64)
-    found = factorise(tensor(K), noise).into_inverse()
+    found = factorise(tensor(K), noise).into_inverse_()
     np.testing.assert_allclose(found, np.linalg.inv(total(K, noise)), rtol=1e-8, atol=1e-10)
     np.testing.assert_array_equal(found, found.T)
 
@@ -94,7 +94,7 @@ def test_log_determinant(noise):
 def test_a_single_row():
     factor = factorise(torch.tensor([[3.0]], dtype=torch.float64), 1.0)
     assert float(factor.solve(torch.tensor([[8.0]], dtype=torch.float64))) == pytest.approx(2.0)
-    assert float(factor.into_inverse()) == pytest.approx(0.25)
+    assert float(factor.into_inverse_()) == pytest.approx(0.25)
 
 
 def test_the_matrix_and_the_right_side_are_left_as_they_were():
@@ -105,7 +105,7 @@ def test_the_matrix_and_the_right_side_are_left_as_they_were():
     assert torch.equal(K, before)
     assert torch.equal(B, torch.ones(6, 2, dtype=torch.float64))
     np.testing.assert_allclose(factorised(factor), K.numpy() + 0.5 * np.eye(6))
-    factor.into_inverse()
+    factor.into_inverse_()
     assert torch.equal(K, before)
 
 
@@ -255,7 +255,7 @@ def test_the_transposed_product_of_a_factor():
 
 def test_an_inverse_from_a_factor_in_single_precision():
     K = tensor(positive_definite(7))
-    inverse = factorise_in_single(K, 0.5).into_inverse()
+    inverse = factorise_in_single(K, 0.5).into_inverse_()
     assert inverse.dtype == torch.float32
     np.testing.assert_allclose(inverse, np.linalg.inv(K.numpy() + 0.5 * np.eye(7)), rtol=1e-4, atol=1e-5)
 

@@ -574,9 +574,9 @@ def test_what_single_precision_cannot_do_is_done_in_double_and_said(name):
 
 def test_an_inverse_in_single_precision_that_is_wrong_is_refused(monkeypatch):
     data = TrainingSet.of(torch.linspace(0, 1, 20, dtype=torch.float64)[:, None], one_hot(np.arange(20) % 2, 2))
-    right = Factor.into_inverse
+    right = Factor.into_inverse_
     monkeypatch.setattr(
-        Factor, "into_inverse", lambda self: right(self) * (1.0005 if self.lower.itemsize == 4 else 1.0)
+        Factor, "into_inverse_", lambda self: right(self) * (1.0005 if self.lower.itemsize == 4 else 1.0)
     )
     objective = Objective("leave-one-out", precision="single")
     with pytest.warns(PrecisionWarning, match=r"entries that are wrong by 5e-04.*in double precision"):

@@ -19,6 +19,7 @@ from kernelwright.numerics.products import thin_product, weighted_gram
 from kernelwright.storage.saved import saved
 
 __all__ = [
+    "FeatureSums",
     "Moments",
     "RidgeSystem",
     "left_out_residuals",
@@ -254,3 +255,14 @@ class Moments:
         fitted = rows.prior + Z @ self.weights(factor, rows.prior)
         half = triangular_solve(factor, Z.T.contiguous()).T  # half half^T = Z S^-1 Z^T
         return rows.targets - left_out_residuals(half, half, rows.targets - fitted, rows)
+
+
+@dataclass(frozen=True)
+class FeatureSums:
+    """All that an embedding of features keeps of its rows: it can be solved again, and more rows can be added."""
+
+    moments: Moments
+    sample: TrainingSet  # a fair sample of the rows, to calibrate on
+    n_rows: int
+    low: Tensor  # range of the points
+    high: Tensor

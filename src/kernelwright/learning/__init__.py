@@ -1,1 +1,74 @@
-"""TODO"""
+"""Ways to learn hyperparameters: what ``learn=`` takes, and the optimisers inside.
+
+==================  ===============================================================================
+word                object
+==================  ===============================================================================
+``"auto"``          :class:`Auto`, the library's own recipe
+``"rademacher"``    :class:`Rademacher`, the complexity bound of Eq. (12) of [Hsu2018]_
+``"held-out"``      :class:`HeldOut`, Eq. (13)
+``"leave-one-out"``  :class:`LeaveOneOut`
+``"folds"``         :class:`Folds`
+``"empirical-risk"``  :class:`EmpiricalRisk`
+``"cross-validation"``  :class:`CrossValidation`, a grid
+``"median"``        :class:`Median`, the median heuristic
+``None``            :class:`Given`, everything as it is given
+==================  ===============================================================================
+"""
+
+from typing import Any
+
+from kernelwright.inputs.options import option_of
+from kernelwright.learning.grid import CrossValidation
+from kernelwright.learning.loop import Step, train
+from kernelwright.learning.methods import (
+    Choice,
+    EmpiricalRisk,
+    Folds,
+    Given,
+    HeldOut,
+    LearningMethod,
+    LearningTask,
+    LeaveOneOut,
+    Median,
+    Rademacher,
+)
+from kernelwright.learning.optimisers import LBFGS, Adam
+from kernelwright.learning.recipes import Auto
+
+__all__ = [
+    "LBFGS",
+    "METHODS",
+    "Adam",
+    "Auto",
+    "Choice",
+    "CrossValidation",
+    "EmpiricalRisk",
+    "Folds",
+    "Given",
+    "HeldOut",
+    "LearningMethod",
+    "LearningTask",
+    "LeaveOneOut",
+    "Median",
+    "Rademacher",
+    "Step",
+    "choose",
+    "learning_method",
+    "train",
+]
+
+METHODS: dict[str, type[LearningMethod]] = {
+    method.word: method
+    for method in (Auto, Rademacher, HeldOut, LeaveOneOut, Folds, EmpiricalRisk, CrossValidation, Median)
+}
+
+
+def learning_method(given: Any, owner: str) -> LearningMethod:
+    """Return the method behind what a user passed as ``learn``: a word, an object, or None."""
+    return Given() if given is None else option_of(given, LearningMethod, METHODS, "learn", owner)
+
+
+def choose(method: LearningMethod, task: LearningTask) -> Choice:
+    """Choose a kernel's numbers and the ridge. The kernel of the task is changed: pass a copy."""
+    task.kernel.prepare(task.data.points, task.data.weights)
+    return method.choose(task)

@@ -1,66 +1,65 @@
-"""One training loop: an objective, hyperparameters, data, and a way to take steps."""
+"""Ways to take steps: L-BFGS-B and Adam."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from scipy.optimize import minimize
+from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
-from kernelwright.numerics.linalg import Workspace
-from kernelwright.objectives.objective import Evaluation, Hyperparameters, Objective
-from kernelwright.parameters import bounds_from_here, plain_values
-from kernelwright.storage.saved import saved
+from kernelwright.inputs.options import Option
+from kernelwright.learning.loop import Journal
+from kernelwright.objectives import ObjectiveValue
+from kernelwright.parameters import bounds_from_here
 
-__all__ = ["LBFGS", "Adam", "Step", "TrainingResult", "train"]
-
-
-@saved("training-step")
-@dataclass(frozen=True)
-class Step:
-    """What one step saw: the objective and its parts at the hyperparameters of that moment."""
-
-    objective: float
-    loss: float
-    complexity: float
-    hyperparameters: dict[str, np.ndarray]
-    stage: str = ""  # objectives of different stages cannot be compared
+__all__ = ["LBFGS", "OPTIMIZERS", "Adam", "Optimizing"]
 
 
-@dataclass(frozen=True)
-class TrainingResult:
-    """Where training ended. The hyperparameters have been set to the best that were seen."""
+class Optimizing(Option):
+    """A way to take steps, as a user chooses it."""
 
-    value: float
-    n_iter: int
-    history: list[Step]
-    message: str
-    stopped: bool = False  # by the callback or the keyboard, not by itself
+    def run(self, journal: Journal) -> str:
+        """Take the steps; say how it ended."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class LBFGS:
-    """L-BFGS-B on the whole objective, within the bounds of the parameters."""
+class LBFGS(Optimizing):
+    """L-BFGS-B on the whole objective, within the bounds of the parameters.
 
-    max_iter: int = 100
-    tol: float = 1e-6
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Most steps.
+    tol : float, default=1e-6
+        Stop when the objective changes by less, relative to its size.
+    """
 
-    def run(self, journal: _Journal) -> str:
-        """Take the steps."""
+    word: ClassVar[str] = "lbfgs"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(self, max_iter: int = 100, tol: float = 1e-6) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def run(self, journal: Journal) -> str:
+        """Take the steps; say how it ended."""
+        if journal.batch_size is not None:
+            raise ValueError("L-BFGS works on all rows at once and cannot take batch_size; use optimizer=Adam().")
         parameters = journal.parameters()
         limits = [bounds_from_here(journal.hyper, name) for name in parameters]
         bounds = [
             pair for low, high in limits for pair in zip(low.ravel().tolist(), high.ravel().tolist(), strict=True)
         ]
-        newest: list[Evaluation] = []
+        newest: list[ObjectiveValue] = []
 
         def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:
             _unpack(theta, parameters)
@@ -87,35 +86,58 @@ class LBFGS:
         return str(found.message)
 
 
-@dataclass(frozen=True)
-class Adam:
+class Adam(Optimizing):
     """Adam on the whole objective or on mini-batches (Algorithm 1 of [Hsu2018]_).
 
-    ``batches`` is "random" (drawn anew each step) or "sequential" (all rows in turn, shuffled once an epoch).
-    Training stops early when the best value has not fallen by ``tol`` for ``patience`` steps. On the whole objective
-    the history ends with the point after the last step, as that of :class:`LBFGS` does. Of mini-batches it has the
-    point before each step: their values cannot be compared, so the point after the last step is kept unseen.
+    Parameters
+    ----------
+    learning_rate : float, default=0.1
+    max_iter : int, default=1000
+        Most steps.
+    patience : int or None, default=None
+        Stop when the best value has not fallen by ``tol`` for so many steps; ``None`` takes all steps.
+    tol : float, default=1e-6
+    batch_order : {"random", "sequential"}, default="random"
+        Whether each mini-batch is drawn anew, or all rows are taken in turn, shuffled once an epoch.
+
+    Notes
+    -----
+    On the whole objective the history ends with the point after the last step, as that of :class:`LBFGS` does. Of
+    mini-batches it has the point before each step: their values cannot be compared, so the point after the last step
+    is kept without being evaluated.
     """
 
-    max_iter: int = 1000
-    learning_rate: float = 0.1
-    batch_size: int | None = None
-    batches: str = "random"
-    tol: float = 0.0
-    patience: int | None = None
-    generator: torch.Generator | None = None
+    word: ClassVar[str] = "adam"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "batch_order": [StrOptions({"random", "sequential"})],
+    }
 
-    def __post_init__(self) -> None:
-        if self.batches not in ("random", "sequential"):
-            raise ValueError(f"Mini-batches must be 'random' or 'sequential'. Got {self.batches!r} instead.")
+    def __init__(
+        self,
+        learning_rate: float = 0.1,
+        max_iter: int = 1000,
+        patience: int | None = None,
+        *,
+        tol: float = 1e-6,
+        batch_order: str = "random",
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.patience = patience
+        self.tol = tol
+        self.batch_order = batch_order
 
-    def run(self, journal: _Journal) -> str:
-        """Take the steps."""
+    def run(self, journal: Journal) -> str:
+        """Take the steps; say how it ended."""
         parameters = journal.parameters()
         limits = {name: bounds_from_here(journal.hyper, name) for name in parameters}
         optimiser = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
         best, since, message = np.inf, 0, "All steps were taken."
-        for _, rows in zip(range(self.max_iter), self._rows(len(journal.data)), strict=False):
+        for _, rows in zip(range(self.max_iter), self._batches(journal), strict=False):
             try:
                 evaluation = journal.evaluate(rows)
             except NumericalError as error:
@@ -137,9 +159,9 @@ class Adam:
                 break
         return self._end(journal, message)
 
-    def _end(self, journal: _Journal, message: str) -> str:
-        """Look at the point that the last step led to, which no step has seen; say how it ended."""
-        if self._size(len(journal.data)) < len(journal.data):
+    def _end(self, journal: Journal, message: str) -> str:
+        """Evaluate the point that the last step led to, which no step has seen; say how it ended."""
+        if _size(journal) < len(journal.data):
             journal.best_state = {}  # no batch could say whether it is better: it is taken as it is
             return message
         try:
@@ -148,109 +170,25 @@ class Adam:
             return f"The last step led where the matrix cannot be factorised. {error}"
         return message
 
-    def _size(self, n: int) -> int:
-        return n if self.batch_size is None else min(self.batch_size, n)
-
-    def _rows(self, n: int) -> Iterator[Tensor | None]:
-        """Row numbers of each step's batch; None for all rows."""
-        size = self._size(n)
+    def _batches(self, journal: Journal) -> Iterator[Tensor | None]:
+        """Yield the row numbers of each step's batch; None for all rows."""
+        n, size = len(journal.data), _size(journal)
         while True:
             if size == n:
                 yield None
-            elif self.batches == "random":
-                yield torch.randperm(n, generator=self.generator)[:size]
+            elif self.batch_order == "random":
+                yield torch.randperm(n, generator=journal.generator)[:size]
             else:
-                yield from torch.randperm(n, generator=self.generator).split(size)[: n // size]
+                yield from torch.randperm(n, generator=journal.generator).split(size)[: n // size]
 
 
-@dataclass
-class _Journal:
-    """Evaluates the objective, writes the history and remembers the best point."""
-
-    objective: Objective
-    hyper: Hyperparameters
-    data: TrainingSet
-    callback: Callable[[Step], Any] | None = None
-    stage: str = ""
-    history: list[Step] = field(default_factory=list)
-    best_value: float = np.inf
-    best_state: dict[str, Tensor] = field(default_factory=dict)
-    stopped: bool = False
-    workspace: Workspace = field(default_factory=Workspace)
-
-    def parameters(self) -> dict[str, torch.nn.Parameter]:
-        return {name: p for name, p in self.hyper.named_parameters() if p.requires_grad}
-
-    def evaluate(self, rows: Tensor | None = None) -> Evaluation:
-        data = self.data if rows is None else self.data.subset(rows)
-        evaluation = self.objective(self.hyper, data, self.workspace)
-        if rows is None and evaluation.value < self.best_value:
-            self.best_value, self.best_state = evaluation.value, _state(self.hyper)
-        return evaluation
-
-    def record(self, evaluation: Evaluation, whole: bool = True) -> None:
-        if not whole:  # values of different batches cannot be compared: the newest state counts as best
-            self.best_value, self.best_state = evaluation.value, _state(self.hyper)
-        step = Step(evaluation.value, evaluation.loss, evaluation.complexity, plain_values(self.hyper), self.stage)
-        self.history.append(step)
-        if self.callback is not None:
-            try:
-                self.callback(step)
-            except StopIteration:
-                self.stopped = True  # SciPy would keep it to itself
-                raise
+OPTIMIZERS: dict[str, type[Optimizing]] = {"lbfgs": LBFGS, "adam": Adam}
 
 
-def train(
-    objective: Objective,
-    hyper: Hyperparameters,
-    data: TrainingSet,
-    *,
-    optimizer: LBFGS | Adam,
-    callback: Callable[[Step], Any] | None = None,
-    stage: str = "",
-) -> TrainingResult:
-    """Minimise an objective over hyperparameters, which are changed in place and end at the best point seen.
-
-    Ctrl-C stops training and keeps that point, with a warning. ``callback`` is called with each :class:`Step`
-    and may stop training by raising ``StopIteration``.
-    """
-    journal = _Journal(objective, hyper, data, callback, stage)
-    with stopping(journal.history) as stop:
-        stop.message = optimizer.run(journal)
-    if journal.best_state:
-        hyper.load_state_dict(journal.best_state)
-    return TrainingResult(
-        journal.best_value, len(journal.history), journal.history, stop.message, stop.stopped or journal.stopped
-    )
-
-
-@dataclass
-class Stop:
-    """How a loop ended."""
-
-    message: str = ""
-    stopped: bool = False
-
-
-@contextmanager
-def stopping(history: list[Step]) -> Iterator[Stop]:
-    """Let a callback's ``StopIteration`` or Ctrl-C end a loop that has something to keep."""
-    stop = Stop()
-    try:
-        yield stop
-    except StopIteration as reason:
-        stop.message, stop.stopped = f"Stopped by the callback. {reason}".strip(), True
-    except KeyboardInterrupt:
-        if not history:
-            raise
-        stop.message = f"Interrupted after {len(history)} steps; the best hyperparameters so far are kept."
-        stop.stopped = True
-        warnings.warn(stop.message, UserWarning, stacklevel=4)
-
-
-def _state(hyper: Hyperparameters) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in hyper.state_dict().items()}
+def _size(journal: Journal) -> int:
+    """Return the number of rows in a mini-batch."""
+    n = len(journal.data)
+    return n if journal.batch_size is None else min(journal.batch_size, n)
 
 
 def _pack(parameters: dict[str, torch.nn.Parameter]) -> np.ndarray:

@@ -82,7 +82,7 @@ class Factor:
         X, _ = solve(self.lower, np.asfortranarray(B.numpy()), lower=1)
         return torch.from_numpy(np.ascontiguousarray(X)).double()
 
-    def into_inverse(self) -> Tensor:
+    def into_inverse_(self) -> Tensor:
         """``A^-1``, whole, in the memory and precision of the factor, which is gone afterwards."""
         invert = lapack.spotri if self.lower.dtype == np.float32 else lapack.dpotri
         half, info = invert(self.lower, lower=1, overwrite_c=1)

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-__all__ = ["brier_loss", "clipped_log_loss", "complexity_multiplier"]
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.uncertainty.calibration import calibrated_log_loss
 
+__all__ = [
+    "BRIER",
+    "LOG_LOSS",
+    "BrierLoss",
+    "CalibratedLogLoss",
+    "ClippedLogLoss",
+    "Loss",
+    "brier_loss",
+    "clipped_log_loss",
+    "complexity_multiplier",
+    "loss_named",
+]
+
+Loss = Callable[[Tensor, TrainingSet], tuple[float, Tensor]]  # outputs at rows -> mean loss, gradient in the outputs
 
 EPSILON = 1e-15  # the clip of [Hsu2018]_, section 5
 
@@ -48,3 +65,50 @@ def complexity_multiplier(weight: float | str, n: float) -> float:
     if not (math.isfinite(weight) and weight >= 0):
         raise ValueError(f"The 'complexity_weight' parameter must be at least 0 and finite. Got {weight!r} instead.")
     return float(weight)
+
+
+@dataclass(frozen=True)
+class ClippedLogLoss:
+    """The cross entropy of Eq. (7) of [Hsu2018]_, outputs clipped at ``epsilon`` and one."""
+
+    epsilon: float = EPSILON
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < 1 / math.e:
+            raise ValueError(f"The 'epsilon' of an objective must lie between 0 and 1/e. Got {self.epsilon!r} instead.")
+
+    def __call__(self, outputs: Tensor, rows: TrainingSet) -> tuple[float, Tensor]:
+        """Return the mean loss at the rows, and its gradient in the outputs."""
+        return clipped_log_loss(outputs, rows.targets, rows.weights, self.epsilon)
+
+
+@dataclass(frozen=True)
+class BrierLoss:
+    """The squared distance of outputs from one-hot targets; the squared loss for any other targets."""
+
+    def __call__(self, outputs: Tensor, rows: TrainingSet) -> tuple[float, Tensor]:
+        """Return the mean loss at the rows, and its gradient in the outputs."""
+        return brier_loss(outputs, rows.targets, rows.weights)
+
+
+@dataclass(frozen=True)
+class CalibratedLogLoss:
+    """The cross entropy of the probabilities that a power map makes of the outputs, fitted at every evaluation."""
+
+    def __call__(self, outputs: Tensor, rows: TrainingSet) -> tuple[float, Tensor]:
+        """Return the mean loss at the rows, and its gradient in the outputs."""
+        frequencies = rows.prior if bool(rows.prior.any()) else None
+        return calibrated_log_loss(outputs, rows.targets, rows.weights, frequencies)
+
+
+LOG_LOSS, BRIER = ClippedLogLoss(), BrierLoss()
+
+
+def loss_named(word: str, epsilon: float = EPSILON) -> Loss:
+    """Return the loss behind a word: "log", "brier" or "calibrated"."""
+    losses: dict[str, Loss] = {"brier": BrierLoss(), "calibrated": CalibratedLogLoss()}
+    if word == "log":
+        return ClippedLogLoss(epsilon)
+    if word not in losses:
+        raise ValueError(f"The 'loss' of an objective must be one of {('log', *losses)}. Got {word!r} instead.")
+    return losses[word]

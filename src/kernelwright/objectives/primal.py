@@ -1,77 +1,56 @@
-"""Objectives in the primal form: for explicit features, with p x p solves (Algorithm 2 of [Hsu2018]_).
-
-The factorised part is differentiated in closed form (:mod:`kernelwright.embedding.primal`); what is left, products of features
-and weights, goes through autograd, which also reaches whatever made the features.
-"""
+"""The primal form of objectives that score rows by the embedding of the same or of other rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from kernelwright.embedding.primal import (
-    left_out_residuals,
-    ridge_weights,
-    ridge_weights_and_influence,
-    ridge_weights_and_leverages,
-)
+from kernelwright.embedding.primal import RidgeSystem
 from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.numerics.products import thin_product
+from kernelwright.objectives.terms import PrimalTerms, Setting
 
-__all__ = ["ExplicitTerms", "explicit_terms"]
+__all__ = ["ALL_ROWS", "split_terms"]
 
-Score = Callable[[Tensor, TrainingSet], tuple[float, Tensor]]  # outputs -> loss and its slope in them
-
-
-@dataclass(frozen=True)
-class ExplicitTerms:
-    """Loss and complexity; ``slope`` is a scalar tensor whose gradient is that of ``loss + tau * complexity``."""
-
-    loss: float
-    complexity: float
-    slope: Tensor
+ALL_ROWS: Any = ...  # an index that makes no copy
 
 
-def explicit_terms(
-    name: str, Z: Tensor, data: TrainingSet, *, ridge: Tensor, sup: Tensor, tau: float, score: Score, folds: np.ndarray
-) -> ExplicitTerms:
-    """The objective called ``name`` for features Z of the rows of ``data``; see :mod:`kernelwright.objectives`."""
-    noise = ridge * data.total_weight
+def split_terms(
+    Z: Tensor,
+    data: TrainingSet,
+    at: Setting,
+    *,
+    noise: float,
+    embedded: Any = ALL_ROWS,
+    scored: Any = ALL_ROWS,
+    loss_share: float = 1.0,
+    complexity_share: float = 1.0,
+) -> PrimalTerms:
+    """Evaluate the loss at the scored rows by the embedding of the embedded rows, in closed form.
 
-    def complexity(W: Tensor) -> Tensor:
-        return (sup * (W * W).sum()).clamp(min=1e-300).sqrt()
-
-    def terms(parts: list[tuple[float, Tensor, TrainingSet, Tensor]]) -> ExplicitTerms:
-        """The sum over (share of the loss, outputs, their rows, weights W)."""
-        loss, r, slope = 0.0, 0.0, Z.new_zeros(())
-        for share, F, rows, W in parts:
-            value, G = score(F.detach(), rows)
-            bound = complexity(W) / len(parts)
-            loss, r = loss + share * value, r + float(bound.detach())
-            slope = slope + share * (G * F).sum() + tau * bound
-        return ExplicitTerms(loss, r, slope)
-
-    if name == "leave-one-out":
-        if data.groups is None:
-            W, q = ridge_weights_and_leverages(Z, data.centred, noise, data.weights)
-            left = 1.0 - data.weights * data.one_of_equals * q
-            return terms([(1.0, data.targets - (data.centred - Z @ W) / left[:, None], data, W)])
-        W, U = ridge_weights_and_influence(Z, data.centred, noise, data.weights)
-        residuals = left_out_residuals(Z, U, data.centred - Z @ W, data)
-        return terms([(1.0, data.targets - residuals, data, W)])
-    if name in ("rademacher", "empirical-risk"):
-        W = ridge_weights(Z, data.centred, noise, data.weights)
-        return terms([(1.0, data.prior + Z @ W, data, W)])
-    trains = [folds == 0] if name == "held-out" else [folds != fold for fold in np.unique(folds)]
-    tested = sum(float(data.weights[torch.from_numpy(~train)].sum()) for train in trains)
-    parts = []
-    for train in trains:
-        T, B = torch.from_numpy(np.flatnonzero(train)), torch.from_numpy(np.flatnonzero(~train))
-        fitting, testing = data.subset(T), data.subset(B)
-        own = ridge * fitting.total_weight if name == "held-out" else noise  # n in Eq. (13) is the training part's
-        W = ridge_weights(Z[T], fitting.centred, own, fitting.weights)
-        parts.append((testing.total_weight / tested, data.prior + Z[B] @ W, testing, W))
-    return terms(parts)
+    With ``P = prior + Z W`` at the scored rows, G = dloss/dP, ``H = S^-1 dq/dW`` and ``R = T - Z W`` at the embedded
+    rows, ``dq/dZ = (w R) H^T + (G - w Z H) W^T`` and ``dq/dnoise = -<H, W>``. Features may be of single precision;
+    the solve is in double.
+    """
+    w, rows = data.weights[embedded], data.subset(scored)
+    equal = bool((w == w[0]).all())
+    noise = noise / float(w[0]) if equal else noise  # equal weights only scale the system
+    system = RidgeSystem.of(Z[embedded], noise, None if equal else w)
+    T, Z_scored = data.centred.to(system.z), Z[scored].to(system.z)
+    W = system.weights(T[embedded])
+    ZW = thin_product(system.z, W.to(system.z))
+    P = ZW if scored is embedded else thin_product(Z_scored, W.to(system.z))
+    loss, G = at.loss(rows.prior + P.double(), rows)
+    G = (loss_share * G).to(system.z)
+    complexity, c = at.complexity_and_slope(float(W.square().sum()))
+    H = system.solve((G.T @ Z_scored).T.double() + 2.0 * complexity_share * c * W)
+    ZH = thin_product(system.z, H.to(system.z))
+    in_H, in_W = torch.zeros_like(T), torch.zeros_like(T)
+    in_H[embedded], in_W[embedded] = system.weighted(T[embedded] - ZW), -system.weighted(ZH)
+    in_W[scored] += G
+    d_Z = torch.cat([in_H, in_W], 1) @ torch.cat([H.T, W.T]).to(T)
+    complexity *= complexity_share
+    d_ridge = -noise * float((H * W).sum()) / at.ridge
+    return PrimalTerms(loss_share * loss, complexity, d_Z, d_ridge, at.slope_in_sup(complexity))

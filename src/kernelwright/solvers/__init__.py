@@ -1,37 +1,44 @@
-"""Ways to hold the final embedding of a learned kernel.
+"""Ways to hold the embedding of all rows: what ``solver=`` takes.
 
-========================  ===============================  ==============================================
-``"exact"``               n^3 once, n^2 memory             the dual form, for up to some thousand rows
-``"nystroem"``            n M a step, few steps            the span of M landmarks, conjugate gradients
-``"fourier"``             n p^2 once, p^2 memory           random Fourier features of the kernel
-``"herding"``             M^3 once                         a weighted subset of M rows
-========================  ===============================  ==============================================
+==============  ===================  =======================  =======================================
+word            object               cost                     what it is
+==============  ===================  =======================  =======================================
+``"exact"``     :class:`Exact`       n^3 once, n^2 memory     the dual form, up to 8000 rows or so
+``"nystroem"``  :class:`Landmarks`   n M a step, few steps    the span of M landmarks
+``"fourier"``   :class:`Fourier`     n p^2 once, p^2 memory   random Fourier features
+``"herding"``   :class:`Herding`     M^3 once                 a weighted subset of M rows
+``"auto"``      :class:`Auto`                                 exact, and landmarks for many rows
+==============  ===================  =======================  =======================================
 """
 
-from kernelwright.solvers.solvers import (
-    LeftOut,
-    Solution,
-    choose_solver,
-    estimated_bytes,
-    exact,
-    explicit,
-    herding,
-    nystroem,
-    refuse_too_many_features,
-    sum_up,
-    usual_landmarks,
-)
+from typing import Any
+
+from kernelwright.inputs.options import option_of
+from kernelwright.solvers.automatic import EXACT_UP_TO, Auto
+from kernelwright.solvers.base import Solver
+from kernelwright.solvers.exact import Exact
+from kernelwright.solvers.explicit import Explicit, Fourier
+from kernelwright.solvers.herding import Herding
+from kernelwright.solvers.landmarks import Landmarks
+from kernelwright.solvers.solution import Solution
 
 __all__ = [
-    "LeftOut",
+    "EXACT_UP_TO",
+    "SOLVERS",
+    "Auto",
+    "Exact",
+    "Explicit",
+    "Fourier",
+    "Herding",
+    "Landmarks",
     "Solution",
-    "choose_solver",
-    "estimated_bytes",
-    "exact",
-    "explicit",
-    "herding",
-    "nystroem",
-    "refuse_too_many_features",
-    "sum_up",
-    "usual_landmarks",
+    "Solver",
+    "solver_of",
 ]
+
+SOLVERS: dict[str, type[Solver]] = {each.word: each for each in (Auto, Exact, Landmarks, Fourier, Herding)}
+
+
+def solver_of(given: Any, owner: str) -> Solver:
+    """Return the solver behind what a user passed as ``solver``: a word or an object."""
+    return option_of(given, Solver, SOLVERS, "solver", owner)

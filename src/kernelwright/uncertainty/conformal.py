@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kernelwright.storage.saved import saved
+from kernelwright.embedding.fitted import LeftOutRows
 from kernelwright.uncertainty.calibration import Link
 
-__all__ = ["CalibrationScores", "LeftOutRows", "scores_of"]
+__all__ = ["CalibrationScores", "scores_of", "smaller_scores"]
 
 
 def scores_of(log_p: Tensor) -> Tensor:
@@ -25,7 +25,6 @@ def scores_of(log_p: Tensor) -> Tensor:
     return (complement - log_p).nan_to_num(nan=torch.inf)  # p = 0 of all others: infinitely odd
 
 
-@saved("calibration-scores")
 @dataclass(frozen=True)
 class CalibrationScores:
     """Scores of the true classes at rows that a classifier has not seen."""
@@ -67,40 +66,19 @@ class CalibrationScores:
         return running[torch.searchsorted(scores[order].contiguous(), new.contiguous())]
 
 
-@saved("left-out-rows")
-@dataclass(frozen=True)
-class LeftOutRows:
-    """All that leave-one-out needs of an embedding: what each training row changes, at every other point.
+def smaller_scores(
+    left_out: LeftOutRows, block: tuple[Tensor, Tensor, Tensor], calibration: CalibrationScores, link: Link
+) -> Tensor:
+    """Count, for each new point and class, the training rows i whose score is below the point's by the model without i.
 
-    Without row i, the outputs at a point with kernel values (or features) r are ``f - (r basis)_i change_i``, in closed
-    form: no model is fitted again. Without a group, what its rows change is added up.
+    ``block`` has kernel values (or features), raw outputs and support of the points. This is the rule of the
+    jackknife+ [Barber2021]_ for scores [Romano2020]_.
     """
-
-    basis: Tensor  # A^-1, or S^-1 Z^T
-    change: Tensor  # a row for each training row, a column for each class
-    outputs: Tensor  # at each training row, by the others
-    support: Tensor  # of each by the others, relative
-    labels: Tensor
-    counts: Tensor
-    groups: Tensor | None = None  # where whole groups are left out, the group of each row
-
-    def smaller(
-        self, values: Tensor, outputs: Tensor, support: Tensor, calibration: CalibrationScores, link: Link
-    ) -> Tensor:
-        """For each new point and class, how many training rows i have a score below the point's by the model without i.
-
-        This is the rule of the jackknife+ [Barber2021]_ for scores [Romano2020]_.
-        """
-        influence = values @ self.basis
-        lost = influence[:, :, None] * self.change  # points x rows x classes
-        if self.groups is not None:
-            names, group = self.groups.unique(return_inverse=True)
-            of_group = lost.new_zeros(len(lost), len(names), lost.shape[2]).index_add_(1, group, lost)
-            lost = of_group[:, group]
-        without = outputs[:, None, :] - lost
-        n_points, n_rows, n_classes = without.shape
-        log_p = link(without.reshape(-1, n_classes), support.repeat_interleave(n_rows))
-        below = calibration.scores[:, None] < scores_of(log_p).reshape(n_points, n_rows, n_classes)
-        if calibration.class_conditional:
-            below &= self.labels[:, None] == torch.arange(n_classes)
-        return (below * self.counts[:, None]).sum(1)
+    values, outputs, support = block
+    without = outputs[:, None, :] - left_out.change_at(values)
+    n_points, n_rows, n_classes = without.shape
+    log_p = link(without.reshape(-1, n_classes), support.repeat_interleave(n_rows))
+    below = calibration.scores[:, None] < scores_of(log_p).reshape(n_points, n_rows, n_classes)
+    if calibration.class_conditional:
+        below &= left_out.strata[:, None] == torch.arange(n_classes)
+    return (below * left_out.counts[:, None]).sum(1)

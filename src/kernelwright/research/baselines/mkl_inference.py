@@ -143,7 +143,7 @@ class Inference:
         log_determinant = -factor.log_determinant()
         right = torch.cat([self.f.sum(0), torch.einsum("mio,io->m", self.g, self.f)])
         mean = factor.solve(right[:, None]).squeeze(1)
-        self.cov = factor.into_inverse()
+        self.cov = factor.into_inverse_()
         self.b, self.e = mean[:n_outputs], mean[n_outputs:]
         squares = mean**2 + self.cov.diagonal()
         # Var(e . g_i + b) over all rows and outputs: (b, e) spread by A, and the spread of g seen through E[e].

@@ -1,0 +1,251 @@
+"""A solved embedding, with all that is needed to use it on new rows and to leave out its own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelwright.embedding.dual import embed, without_groups
+from kernelwright.embedding.primal import FeatureSums, left_out_residuals
+from kernelwright.embedding.support import KernelSupport, Support, nearest_other
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.features.fourier import Concatenated, RandomFourier
+from kernelwright.inputs.scaling import TableViews
+from kernelwright.kernels import Kernel
+from kernelwright.kernels.feature import FeatureMap
+from kernelwright.kernels.vector import HasLengthScales
+from kernelwright.numerics.linalg import finite
+from kernelwright.numerics.products import thin_product
+from kernelwright.numerics.threads import threads_for
+
+__all__ = ["EmbeddedRows", "FittedEmbedding", "LeftOutRows", "kernel_blocks"]
+
+PREDICTED_ENTRIES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
+FEATURE_ROWS = 4096  # rows whose features are held at once
+
+
+@dataclass(frozen=True)
+class EmbeddedRows:
+    """What is kept of the rows that an embedding was solved on, besides its points."""
+
+    given: np.ndarray  # which of the rows that were passed to fit
+    place: np.ndarray  # the point of each
+    share: np.ndarray  # its part in the weight of that point
+    weights: np.ndarray  # from here on: of each point
+    strata: np.ndarray
+    counts: np.ndarray | None
+    groups: np.ndarray | None
+
+    @classmethod
+    def of(cls, given: np.ndarray, place: np.ndarray, weights: np.ndarray, data: TrainingSet) -> EmbeddedRows:
+        """Make them from the weights of the given rows, and the training set they were merged into."""
+        share = weights / np.bincount(place, weights, len(data))[place]
+        counts, groups = (None if each is None else each.numpy() for each in (data.counts, data.groups))
+        return cls(given, place, share, data.weights.numpy(), data.strata.numpy(), counts, groups)
+
+    def training_set(self, points: Tensor, targets: Tensor, prior: Tensor | None = None) -> TrainingSet:
+        """Return the points again, with the given targets."""
+        weights, strata = torch.from_numpy(self.weights), torch.from_numpy(self.strata)
+        counts, groups = (None if each is None else torch.from_numpy(each) for each in (self.counts, self.groups))
+        return TrainingSet.of(
+            points, targets, weights=weights, prior=prior, strata=strata, counts=counts, groups=groups
+        )
+
+
+@dataclass(frozen=True)
+class LeftOutRows:
+    """All that leave-one-out needs of an embedding: what each training row changes, at every other point.
+
+    Without row i, the outputs at a point with kernel values (or features) r are ``f - (r basis)_i change_i``, in closed
+    form: no model is fitted again. Without a group, what its rows change is added up.
+    """
+
+    basis: Tensor  # A^-1, or S^-1 Z^T
+    change: Tensor  # a row for each training row, a column for each output
+    outputs: Tensor  # at each training row, by the others
+    support: Tensor  # of each by the others, relative
+    strata: Tensor
+    counts: Tensor
+    groups: Tensor | None = None  # where whole groups are left out, the group of each row
+
+    def change_at(self, values: Tensor) -> Tensor:
+        """Return what each training row changes at new points with these kernel values: points x rows x outputs."""
+        lost = (values @ self.basis)[:, :, None] * self.change
+        if self.groups is None:
+            return lost
+        names, group = self.groups.unique(return_inverse=True)
+        of_group = lost.new_zeros(len(lost), len(names), lost.shape[2]).index_add_(1, group, lost)
+        return of_group[:, group]
+
+
+@dataclass(frozen=True)
+class FittedEmbedding:
+    """An embedding by kernel values with its points, or by features.
+
+    Parameters
+    ----------
+    scaler : transformer or None
+        What inputs go through before the kernel sees them.
+    kernel : Kernel
+        With its learned numbers.
+    features : FeatureMap or None
+        Where the embedding is one of features.
+    points, coefficients : Tensor
+        Training points (or landmarks; none with features) and V of Eq. (5), or W of features.
+    prior : Tensor
+        What outputs return to far from all data.
+    ridge : float
+    support : Support
+    rows : EmbeddedRows
+    sums : FeatureSums or None
+        Of all rows, where these were summed up.
+    solver : str
+        The word for how it was solved.
+    precision : {"single", "double"}
+        Of the kernel values that it was solved with.
+    predicts_in_single : bool
+    jitter : float
+        What had to be added to the diagonal of the system so that it could be factorised.
+    """
+
+    scaler: Any
+    kernel: Kernel
+    features: FeatureMap | None
+    points: Tensor
+    coefficients: Tensor
+    prior: Tensor
+    ridge: float
+    support: Support
+    rows: EmbeddedRows
+    sums: FeatureSums | None
+    solver: str
+    precision: str = "double"
+    predicts_in_single: bool = False
+    jitter: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """The number of points or features that the coefficients belong to."""
+        return len(self.coefficients)
+
+    @property
+    def n_support_rows(self) -> int:
+        """How many training rows made the unit of support: it is a quantile, exact only for many."""
+        return self.support.n_rows
+
+    def encode(self, X: Any) -> Tensor:
+        """Return rows as the kernel sees them."""
+        return self.kernel.encode(X if self.scaler is None else self.scaler.transform(X))
+
+    def outputs(self, X: Any, points: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return raw outputs and support of checked rows, or of points as the kernel sees them."""
+        outputs, supports = [torch.empty(0, len(self.prior), dtype=torch.float64)], [torch.empty(0).double()]
+        for _, some_outputs, some_support in self.blocks(X, points):
+            outputs.append(some_outputs)
+            supports.append(some_support)
+        return torch.cat(outputs), torch.cat(supports)
+
+    def blocks(
+        self, X: Any, points: Tensor | None = None, n_rows: int | None = None
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield kernel values with the training points (or features), raw outputs and support, some rows at a time."""
+        points = self.encode(X) if points is None else points
+        reach, start = self._reach(X, points), 0
+        if self.features is None:
+            single = self.predicts_in_single
+            values_of = kernel_blocks(self.kernel, self.points, points, n_rows=n_rows, single=single)
+        else:
+            values_of = (self.features(block).double() for block in points.split(n_rows or FEATURE_ROWS))
+        with torch.no_grad():
+            for values in values_of:
+                outputs = self.prior + thin_product(values, self.coefficients.to(values.dtype))
+                yield values, finite(outputs, start), self.support(values) * reach[start : start + len(values)]
+                start += len(values)
+
+    def _reach(self, X: Any, points: Tensor) -> Tensor:
+        """Return how much support is left beyond the range of the training rows, where the kernel does not see it.
+
+        Squashed inputs never leave their range, and random Fourier features are periodic; what a kernel of the same
+        length scales would lose on the way there is lost here.
+        """
+        everywhere = torch.ones(len(points), dtype=torch.float64)
+        if X is None:  # points of training rows, which lie within the range
+            return everywhere
+        if isinstance(self.scaler, TableViews):
+            beyond = torch.from_numpy(self.scaler.beyond(X))
+        elif isinstance(self.features, RandomFourier | Concatenated) and self.sums is not None:
+            beyond = (self.sums.low - points).clamp(min=0.0) + (points - self.sums.high).clamp(min=0.0)
+        else:
+            return everywhere
+        parts = [part for part in self.kernel.modules() if isinstance(part, HasLengthScales)]
+        with torch.no_grad():
+            left = [(-(beyond / part.lengthscale).sum(1)).exp() for part in parts]
+        return torch.stack(left).max(0).values
+
+    def row_weights(self, X: Any) -> np.ndarray:
+        """Return ``A^-1 k(x)`` of Eq. (2) for rows that were passed to fit; it solves anew."""
+        rows, new = self.rows, self.encode(X)
+        with torch.no_grad():
+            data = rows.training_set(self.points, self.coefficients)
+            embedding = embed(self.kernel.matrix(data.points), data, self.ridge)
+            blocks = kernel_blocks(self.kernel, self.points, new, single=self.predicts_in_single)
+            distinct = torch.cat([embedding.weights(K.double()) for K in blocks]).numpy()
+        result = np.zeros((len(distinct), len(rows.given)))
+        result[:, rows.given] = distinct[:, rows.place] * rows.share
+        return result
+
+    def without_each_row(self, targets: Tensor) -> LeftOutRows:
+        """Return what each training row changes at all other points; an exact or an explicit embedding knows.
+
+        ``targets`` are those of the points; an embedding of features has its own.
+        """
+        with torch.no_grad(), threads_for(len(self.points)):
+            return self._without_points(targets) if self.features is None else self._without_features()
+
+    def _without_points(self, targets: Tensor) -> LeftOutRows:
+        V, data = self.coefficients, self.rows.training_set(self.points, targets, self.prior)
+        K, noise = self.kernel.matrix(data.points), data.noise(self.ridge)
+        inverse = embed(K, data, self.ridge).factor.into_inverse_()
+        counts = torch.from_numpy(np.bincount(self.rows.place, minlength=len(data))).double()
+        # Outputs at the points are targets less noise times coefficients, also of the embedding without a row.
+        if data.groups is None:
+            # One of c equal rows is left out: its diagonal entry of A grows by noise / (c - 1), to infinity for c = 1.
+            change = V / (inverse.diagonal() + (counts - 1.0) / noise)[:, None]
+            outputs = self.prior + K @ V - (1.0 - noise * inverse.diagonal())[:, None] * change
+        else:
+            change = without_groups(lambda rows: inverse[rows[:, :, None], rows[:, None, :]], V, data.groups)
+            outputs = self.prior + K @ V + noise[:, None] * V - change
+        assert isinstance(self.support, KernelSupport)
+        support = self.support.relative(nearest_other(K, data))
+        return LeftOutRows(inverse, change, outputs, support, data.strata, counts, data.groups)
+
+    def _without_features(self) -> LeftOutRows:
+        assert self.features is not None
+        assert self.sums is not None
+        sample, W = self.sums.sample, self.coefficients
+        Z = self.features(sample.points).double()
+        basis = self.sums.moments.factor(self.ridge).solve(Z.T.contiguous())
+        residual = left_out_residuals(Z, basis.T, sample.targets - sample.prior - Z @ W, sample)
+        counts = torch.ones_like(sample.weights) if sample.counts is None else sample.counts
+        change = (sample.weights / counts)[:, None] * residual
+        outputs = sample.targets - residual + (self.prior - sample.prior)
+        return LeftOutRows(basis, change, outputs, self.support(Z), sample.strata, counts, sample.groups)
+
+
+def kernel_blocks(
+    kernel: Kernel, training: Tensor, points: Tensor, *, n_rows: int | None = None, single: bool = False
+) -> Iterator[Tensor]:
+    """Yield kernel values of new points with training points, some rows at a time."""
+    if single and kernel.takes_vectors:
+        kernel, training, points = copy.deepcopy(kernel).float(), training.float(), points.float()
+    rows = n_rows or max(1, PREDICTED_ENTRIES // max(len(training), 1))
+    for number, block in enumerate(points.split(rows)):
+        with torch.no_grad():
+            K = kernel.forward(block, training)
+        yield K if kernel.bounded else finite(K, number * rows)

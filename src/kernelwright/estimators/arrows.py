@@ -1,0 +1,256 @@
+"""The arrows of a fit, each from record to record: split -> prepare -> learn -> solve.
+
+They know nothing of classes: what is predicted lies in the targets that are passed in, and the link comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelwright.embedding.fitted import EmbeddedRows, FittedEmbedding
+from kernelwright.embedding.primal import FeatureSums
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.estimators.progress import logger
+from kernelwright.estimators.streaming import PointSums, RunningEmbedding, known_beforehand, sum_points
+from kernelwright.inputs.arrays import generator
+from kernelwright.inputs.blocks import Chunks
+from kernelwright.inputs.dataset import Dataset
+from kernelwright.inputs.scaling import fit_scaler
+from kernelwright.inputs.targets import Targets
+from kernelwright.kernels import FeatureKernel, Kernel
+from kernelwright.learning import Choice, LearningMethod, LearningTask, Step, choose
+from kernelwright.numerics.memory import check_memory
+from kernelwright.numerics.threads import threads_for
+from kernelwright.objectives.losses import Loss
+from kernelwright.solvers import Auto as AutoSolver
+from kernelwright.solvers import Explicit, Solution, Solver
+from kernelwright.solvers.solution import LEFT_OUT_ROWS
+
+__all__ = [
+    "FitPlan",
+    "Prepared",
+    "RowSplit",
+    "embedded_rows",
+    "embedding_of",
+    "fit_chunks",
+    "gather",
+    "learn",
+    "prepare",
+    "refuse_if_too_large",
+    "solve",
+    "split",
+]
+
+MERGE_UP_TO = 5000  # rows, where equal rows need not be merged: beyond, it costs more than it says
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What a user asks for, once words have become objects."""
+
+    kernel: Kernel  # a copy, to be learned
+    method: LearningMethod
+    solver: Solver
+    ridge: float | str
+    scale: str | None
+    targets: Targets
+    random_state: Any
+    default_kernel: bool = False  # it may end as the mean of two
+    as_given: bool = False  # nothing about the kernel is taken from the rows
+    warm: bool = False  # kernel and ridge are those of an earlier fit
+    callback: Callable[[Step], Any] | None = None
+    loss: Loss | None = None  # in place of the method's own
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the embedding is one of features."""
+        return isinstance(self.kernel, FeatureKernel)
+
+    def solver_for(self, n_rows: int) -> Solver:
+        """Return the solver for so many rows, and refuse the job if it would not fit."""
+        if self.explicit:
+            return Explicit()
+        solver = self.solver.for_rows(n_rows) if isinstance(self.solver, AutoSolver) else self.solver
+        refuse_if_too_large(solver, n_rows, self.method.matrix_rows)
+        size = solver.size(n_rows)
+        logger.info("%d rows: solver %s%s", n_rows, solver.word, f", {size} landmarks" if size else "")
+        return solver
+
+
+@dataclass(frozen=True)
+class RowSplit:
+    """Numbers of the rows to learn the kernel from, to solve the embedding on, and to keep for bounds."""
+
+    learned: np.ndarray
+    solved: np.ndarray
+    held: np.ndarray
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Rows as the kernel sees them."""
+
+    scaler: Any
+    learned: TrainingSet
+    embedded: TrainingSet  # the same as ``learned`` unless the kernel has rows of its own
+    place: np.ndarray  # of each solved row among the embedded points
+
+
+def split(rows: Dataset, plan: FitPlan) -> RowSplit:
+    """Divide the rows as the learning method asks for.
+
+    Rows (or groups) are drawn plainly at random, not by class: bounds speak of independent rows.
+    """
+    method, everything = plan.method, np.arange(len(rows))
+    if method.kernel_share is None and method.holdout_share is None:
+        return RowSplit(everything, everything, np.arange(0))
+    if rows.groups is None:
+        return _split_units(len(rows), method, plan.random_state)
+    names = np.unique(rows.groups)
+    units = _split_units(len(names), method, plan.random_state)
+    learned, solved, held = (
+        np.flatnonzero(np.isin(rows.groups, names[part])) for part in (units.learned, units.solved, units.held)
+    )
+    return RowSplit(learned, learned if method.kernel_share is None else solved, held)
+
+
+def _split_units(n: int, method: LearningMethod, random_state: Any) -> RowSplit:
+    order = torch.randperm(n, generator=generator(random_state)).numpy()
+    n_held = round((method.holdout_share or 0.0) * n)
+    held, used = np.sort(order[:n_held]), order[n_held:]
+    if method.kernel_share is None:
+        used = np.sort(used)
+        return RowSplit(used, used, held)
+    n_learned = round(method.kernel_share * len(used))
+    return RowSplit(np.sort(used[:n_learned]), np.sort(used[n_learned:]), held)
+
+
+def prepare(rows: Dataset, parts: RowSplit, plan: FitPlan) -> Prepared:
+    """Scale, merge and encode the rows. Those that the kernel is learned from decide the scale and the prior."""
+    for part in (parts.learned, parts.solved):
+        _refuse_one_class(rows.y[part], plan)
+    learned, place, scaler = gather(rows.subset(parts.learned), plan)
+    if parts.solved is parts.learned:
+        return Prepared(scaler, learned, learned, place)
+    embedded, place, _ = gather(rows.subset(parts.solved), plan, scaler=scaler, prior=learned.prior)
+    return Prepared(scaler, learned, embedded, place)
+
+
+def _refuse_one_class(y: np.ndarray, plan: FitPlan) -> None:
+    """Refuse shares that leave one class, or one value, to a part of the fit."""
+    if len(np.unique(y)) < 2:
+        raise ValueError(
+            f"Only one class is left among the {len(y)} rows that kernel_share={plan.method.kernel_share} and "
+            f"holdout_share={plan.method.holdout_share} leave for a part of the fit. Choose shares with larger parts."
+        )
+
+
+def gather(
+    rows: Dataset, plan: FitPlan, *, scaler: Any = None, prior: Tensor | None = None
+) -> tuple[TrainingSet, np.ndarray, Any]:
+    """Return rows as a training set, equal ones merged, the place of each in it, and the scaler."""
+    rows, place = rows.with_mean_weight_one(), np.arange(len(rows))
+    points = rows.points
+    if points is None:
+        if not plan.explicit or len(rows) <= MERGE_UP_TO:
+            rows, place = rows.merged()
+        if prior is None:
+            scaler = fit_scaler(plan.scale, rows.X, rows.weights)
+        points = plan.kernel.encode(rows.X if scaler is None else scaler.transform(rows.X))
+    counts, groups = (None if each is None else torch.from_numpy(each) for each in (rows.counts, rows.groups))
+    weights, targets = torch.from_numpy(rows.weights), plan.targets.encode(rows.y)
+    data = TrainingSet.of(points, targets, weights=weights, prior=prior, counts=counts, groups=groups)
+    if prior is None and plan.method.shrinks_to_frequencies:
+        data = replace(data, prior=plan.targets.prior(data.targets, data.weights))
+    return data, place, scaler
+
+
+def learn(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.Generator) -> Choice:
+    """Choose the kernel and the ridge."""
+    task = LearningTask(
+        plan.kernel,
+        data,
+        plan.ridge,
+        random,
+        loss=plan.loss,
+        precision=solver.precision,
+        callback=plan.callback,
+        warm=plan.warm,
+        average=plan.default_kernel and solver.word == "exact",
+    )
+    return choose(plan.method, task)
+
+
+def solve(choice: Choice, data: TrainingSet, solver: Solver, random: torch.Generator) -> Solution:
+    """Solve the embedding of all rows at the hyperparameters that were chosen."""
+    with torch.no_grad(), threads_for(len(data)):
+        return solver.solve(choice.kernel, data, choice.ridge, random)
+
+
+def embedded_rows(rows: Dataset, parts: RowSplit, data: Prepared, kept: np.ndarray) -> EmbeddedRows:
+    """Keep which of the given rows the embedding was solved on, and where they are in it."""
+    given = np.zeros(len(kept), dtype=bool)
+    given[np.flatnonzero(kept)[parts.solved]] = True
+    return EmbeddedRows.of(given, data.place, rows.weights[parts.solved], data.embedded)
+
+
+def embedding_of(
+    solution: Solution, choice: Choice, *, scaler: Any, rows: EmbeddedRows, solver: Solver
+) -> FittedEmbedding:
+    """Put together what predictions need."""
+    asked = solver.precision == "single"  # many landmarks alone are no reason to predict in single
+    return FittedEmbedding(
+        scaler=scaler,
+        kernel=choice.kernel,
+        features=solution.features,
+        points=torch.empty(0, 0, dtype=torch.float64) if solution.points is None else solution.points,
+        coefficients=solution.coefficients,
+        prior=solution.left_out.rows.prior,
+        ridge=choice.ridge,
+        support=solution.support,
+        rows=rows,
+        sums=solution.sums,
+        solver=solver.word,
+        precision=solution.precision,
+        predicts_in_single=asked and solution.precision == "single",
+        jitter=solution.jitter,
+    )
+
+
+def fit_chunks(
+    chunks: Chunks, plan: FitPlan, n_features: int, random: torch.Generator
+) -> tuple[Choice, RunningEmbedding, EmbeddedRows]:
+    """Learn the hyperparameters from a random sample and sum up all rows, in one pass where nothing is learned."""
+    kernel = plan.kernel
+    assert isinstance(kernel, FeatureKernel)
+    seed = int(torch.randint(2**31 - 1, (), generator=random))
+    some, sums = chunks.some_rows(np.random.default_rng(seed)), None
+    if known_beforehand(kernel, learns=plan.method.word != "given", scale=plan.scale):
+        kernel.prepare(torch.empty(0, n_features, dtype=torch.float64))
+        sample, sums = chunks.take_and_reduce(some, sum_points, kernel, None, plan.targets)
+    else:
+        sample = chunks.take(some)
+    data, place, scaler = gather(Dataset.of(sample), plan)
+    rows = EmbeddedRows.of(np.ones(len(place), dtype=bool), place, sample.weights, data)
+    choice = learn(data, plan, Explicit(), random)
+    found: PointSums = sums or chunks.map_reduce(sum_points, choice.kernel, scaler, plan.targets)
+    ridge = choice.ridge
+    if plan.method.learns and plan.method.mini_batches is None:
+        ridge *= data.total_weight / found.moments.total  # what a sample says of all rows is n lambda
+    kept = data.sample(LEFT_OUT_ROWS, random)
+    summed = FeatureSums(found.moments, kept, len(chunks), found.low, found.high)
+    assert isinstance(choice.kernel, FeatureKernel)
+    drawn = plan.method.shrinks_to_frequencies
+    return choice, RunningEmbedding(choice.kernel, scaler, plan.targets, summed, ridge, drawn).with_prior(), rows
+
+
+def refuse_if_too_large(solver: Solver, n_rows: int, matrix_rows: int = 0) -> None:
+    """Raise :class:`~kernelwright.MemoryBudgetError` for an embedding that would not fit, before anything is done."""
+    learning = 7 * 8.0 * min(n_rows, matrix_rows) ** 2  # three kernels, their sum, its inverse, the slope in it
+    check_memory(max(learning, solver.n_bytes(n_rows)), solver.described(n_rows), solver.advice)

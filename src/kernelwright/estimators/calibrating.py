@@ -1,0 +1,97 @@
+"""After the arrows: the link, the complexity, and what bounds on the risk are made of."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelwright.embedding.fitted import FittedEmbedding
+from kernelwright.errors import NumericalRepairWarning
+from kernelwright.estimators.arrows import FitPlan
+from kernelwright.features.nystroem import Nystroem
+from kernelwright.kernels.feature import FeatureMap
+from kernelwright.objectives.losses import clipped_log_loss
+from kernelwright.similarity.indefinite import signature
+from kernelwright.solvers import Solution
+from kernelwright.uncertainty.calibration import Link
+from kernelwright.uncertainty.links import fit_link
+from kernelwright.uncertainty.risk import HERDED, UNBOUNDED, WEIGHTED, RiskTerms
+
+__all__ = ["Calibrated", "calibrate", "complexity_of", "risk_terms", "warn_if_flipped"]
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """An embedding with a link, and what the link says of rows left out."""
+
+    embedding: FittedEmbedding
+    link: Link
+    shift: Tensor  # by which the prior of the embedding was moved
+    log_p: Tensor
+
+
+def calibrate(solution: Solution, embedding: FittedEmbedding, plan: FitPlan, probability: Any) -> Calibrated:
+    """Fit the link to rows left out; the embedding's prior moves with it."""
+    how = "power" if isinstance(probability, str) and probability == "auto" else probability
+    frequencies = plan.targets.prior(solution.fitted_rows.targets, solution.fitted_rows.weights)
+    # A shift would make the prior depend on rows that the fixed-kernel bound is about.
+    shifts = plan.method.shrinks_to_frequencies and plan.method.kernel_share is None
+    found = fit_link(how, solution.left_out, frequencies, n=_n_units(embedding, plan), shifts=shifts)
+    moved = replace(embedding, prior=embedding.prior + found.shift)
+    return Calibrated(moved, found.link, found.shift, found.log_p)
+
+
+def _n_units(embedding: FittedEmbedding, plan: FitPlan) -> float:
+    """Return n of the formulas."""
+    if plan.explicit:
+        assert embedding.sums is not None
+        return embedding.sums.moments.total
+    return float(embedding.rows.weights.sum())
+
+
+def complexity_of(solution: Solution, plan: FitPlan, embedding: FittedEmbedding) -> float:
+    """Return the bound r of Eq. (11): ``alpha |V|`` with ``alpha^2 = sup k(x, x)``."""
+    if plan.explicit:
+        assert embedding.features is not None
+        assert embedding.sums is not None
+        bound = embedding.features.bound
+        sup = embedding.sums.moments.largest if bound is None else bound
+    else:
+        with torch.no_grad():
+            sup = float(embedding.kernel.sup_diag(solution.fitted_rows.points))
+    return math.sqrt(sup) * math.sqrt(solution.squared_norm)
+
+
+def risk_terms(solution: Solution, found: Calibrated, plan: FitPlan, *, weighted: bool) -> RiskTerms:
+    """Keep what bounds on the risk are made of."""
+    embedding, fitted, rows = found.embedding, solution.fitted + found.shift, solution.fitted_rows
+    herded, unbounded = embedding.solver == "herding", not embedding.kernel.bounded
+    as_given = plan.as_given and embedding.scaler is None
+    return RiskTerms.of(
+        (fitted, rows),
+        (solution.left_out.outputs + found.shift, found.log_p, solution.left_out.rows),
+        training_loss=clipped_log_loss(fitted, rows.targets, rows.weights)[0],
+        n_rows=_n_units(embedding, plan),
+        prior=float(np.linalg.norm(embedding.prior.numpy())),
+        fixed_kernel=not plan.warm and (plan.method.kernel_share is not None or as_given),
+        faults=(WEIGHTED,) * weighted + (HERDED,) * herded + (UNBOUNDED,) * unbounded,
+    )
+
+
+def warn_if_flipped(features: FeatureMap | None) -> None:
+    """Say how indefinite the kernel is whose negative eigenvalues were flipped."""
+    assert isinstance(features, Nystroem)
+    signs = signature(features.kernel.matrix(features.points))
+    if not signs.definite:
+        warnings.warn(
+            f"The kernel is indefinite, and the embedding is that of the flipped one, by its features with "
+            f"{len(features.points)} landmarks. Of the landmarks' kernel matrix: {signs}.",
+            NumericalRepairWarning,
+            stacklevel=4,
+        )

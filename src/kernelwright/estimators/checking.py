@@ -1,0 +1,121 @@
+"""From what a user passes in to a plan and checked rows."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import joblib
+import numpy as np
+import torch
+from torch import nn
+
+from kernelwright.estimators.arrows import FitPlan
+from kernelwright.features import FeatureMap
+from kernelwright.features.nystroem import Nystroem
+from kernelwright.inputs.arrays import seed_of, validate_data
+from kernelwright.inputs.blocks import Block, Chunks, SlicedRows
+from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
+from kernelwright.inputs.dataset import ClassInfo, Dataset, check_classes, check_rows, counted_groups
+from kernelwright.kernels import FeatureKernel, Kernel, Precomputed, Tabular
+from kernelwright.kernels.vector import HasLengthScales
+from kernelwright.learning import LearningMethod
+from kernelwright.solvers import Auto, Landmarks, Solver
+
+__all__ = ["asked_for", "check", "first_kernel", "kernel_as_given", "scale_for"]
+
+FLIPPED_LANDMARKS = 1000  # of a kernel that may be indefinite
+
+
+def first_kernel(kernel: Any, features: FeatureMap | None, solver: Solver, random_state: Any) -> Kernel:
+    """Return a copy of the kernel that the user gave, to be learned; features have a kernel of their own.
+
+    A kernel that may be indefinite is used through its features at landmarks, negative eigenvalues flipped.
+    """
+    if features is not None:
+        if kernel is not None:
+            raise ValueError("Pass either a kernel or features, not both: features have a kernel of their own.")
+        return FeatureKernel(copy.deepcopy(features))
+    if kernel is None:
+        return Tabular()
+    if isinstance(kernel, str):
+        return Precomputed()
+    if kernel.definite:
+        return copy.deepcopy(kernel)
+    if not isinstance(solver, (Auto, Landmarks)):
+        raise ValueError(
+            f"A kernel that may be indefinite is used through landmarks: solver='nystroem' or 'auto'. "
+            f"Got {solver.word!r} instead."
+        )
+    size = solver.n if isinstance(solver, Landmarks) else None
+    return FeatureKernel(Nystroem(copy.deepcopy(kernel), size or FLIPPED_LANDMARKS, seed=seed_of(random_state)))
+
+
+def scale_for(scale: str | None, *, default_kernel: bool) -> str | None:
+    """Return what is done to the inputs: the default kernel has its own views of a table."""
+    if default_kernel and scale != "auto":
+        raise ValueError(
+            f"The default kernel makes its own views of a table and needs scale='auto'. Got {scale!r}; "
+            "pass a kernel to use another scale."
+        )
+    return ("views" if default_kernel else None) if scale == "auto" else scale
+
+
+def asked_for(kernel: Any, features: Any) -> str:
+    """Return a name of the kernel and features as they were given, with every number of theirs."""
+    parts = (kernel, features)
+    numbers = [part.state_dict() for part in parts if isinstance(part, nn.Module)]
+    return repr(parts) + joblib.hash([[value.numpy() for value in state.values()] for state in numbers])
+
+
+def kernel_as_given(kernel: Any, method: LearningMethod) -> bool:
+    """Tell whether nothing about the kernel is taken from the rows, besides their scale."""
+    if method.word != "given" or not isinstance(kernel, Kernel):
+        return False
+    parts = (part for part in kernel.modules() if isinstance(part, HasLengthScales))
+    return kernel.definite and not any(part.median for part in parts)
+
+
+def check(
+    model: Any, plan: FitPlan, X: Any, y: Any, sample_weight: Any, groups: Any
+) -> tuple[Dataset | Chunks, ClassInfo, np.ndarray]:
+    """Check the rows: those that count, what is known of their labels, and which of the given rows those are.
+
+    Many rows stay in chunks where sums over them suffice.
+    """
+    shares = plan.method.kernel_share is not None or plan.method.holdout_share is not None
+    sums_suffice = plan.explicit and not shares
+    if is_dask(X):
+        if groups is not None:
+            raise ValueError(
+                "'groups' is not there for Dask collections: rows of a group would have to lie in one place."
+            )
+        return _check_chunks(model, X, y, sample_weight, sums_suffice=sums_suffice)
+    kernel = plan.kernel
+    given = isinstance(kernel, Precomputed)  # which says where its own gaps are
+    X, y = check_rows(model, X, y, vectors=kernel.takes_vectors or given, finite=not given)
+    info, labels, weights, kept = check_classes(y, sample_weight, model.class_weight, model)
+    names = counted_groups(groups, kept)
+    if not kernel.takes_vectors:
+        points = kernel.encode_training(X)[torch.from_numpy(kept)]
+        return Dataset(None, points, labels, weights, names), info, kept
+    rows = Dataset(X if kept.all() else X[kept], None, labels, weights, names)
+    chunks = SlicedRows(Block(rows.X, labels, weights))
+    many = sums_suffice and groups is None and len(chunks) > chunks.n_gathered
+    return chunks if many else rows, info, kept
+
+
+def _check_chunks(
+    model: Any, X: Any, y: Any, sample_weight: Any, *, sums_suffice: bool
+) -> tuple[Dataset | Chunks, ClassInfo, np.ndarray]:
+    if not sums_suffice:
+        raise ValueError(
+            "Rows in a Dask collection are summed up where they are: this needs features=..., such as "
+            "features=RandomFourier(1000), and neither kernel_share nor holdout_share. For an embedding by a "
+            "kernel bring the rows here: fit(X.compute(), y.compute())."
+        )
+    validate_data(model, example_row(X), skip_check_array=True)  # names and number of columns
+    chunks, classes, weighted = DaskRows.read(X, y, sample_weight, model.class_weight, model)
+    info, kept = ClassInfo(classes, chunks.factors, weighted), np.ones(len(chunks), dtype=bool)
+    few = len(chunks) <= chunks.n_gathered
+    return Dataset.of(chunks.take(np.arange(len(chunks)))) if few else chunks, info, kept

@@ -1,0 +1,130 @@
+"""An embedding of features that takes in more rows: an accumulator that estimators are composed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelwright.embedding.fitted import FittedEmbedding
+from kernelwright.embedding.primal import FeatureSums, Moments
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.features.nystroem import Nystroem
+from kernelwright.inputs.arrays import generator
+from kernelwright.inputs.blocks import Block
+from kernelwright.inputs.targets import Targets
+from kernelwright.kernels import FeatureKernel
+from kernelwright.solvers import Solution
+from kernelwright.solvers.explicit import FEATURE_ROWS, refuse_too_many_features, solve_sums
+from kernelwright.solvers.solution import LEFT_OUT_ROWS
+
+__all__ = ["PointSums", "RunningEmbedding", "known_beforehand", "sum_points"]
+
+
+@dataclass(frozen=True)
+class PointSums:
+    """Sums over rows: the moments of their features, and the range of their points."""
+
+    moments: Moments
+    low: Tensor
+    high: Tensor
+
+    def __add__(self, other: PointSums) -> PointSums:
+        low, high = torch.minimum(self.low, other.low), torch.maximum(self.high, other.high)
+        return PointSums(self.moments + other.moments, low, high)
+
+
+def sum_points(block: Block, kernel: FeatureKernel, scaler: Any, targets: Targets) -> PointSums:
+    """Sum up a block, some rows at a time."""
+    found: PointSums | None = None
+    refuse_too_many_features(kernel.features)
+    with torch.no_grad():
+        for start in range(0, len(block.X), FEATURE_ROWS):
+            X, y, weights = (column[start : start + FEATURE_ROWS] for column in block)
+            points = kernel.encode(X if scaler is None else scaler.transform(X))
+            moments = Moments.of(kernel.features(points), targets.encode(y), torch.from_numpy(weights))
+            own = PointSums(moments, points.min(0).values, points.max(0).values)
+            found = own if found is None else found + own
+    assert found is not None
+    return found
+
+
+def known_beforehand(kernel: FeatureKernel, *, learns: bool, scale: str | None) -> bool:
+    """Tell whether the features take nothing from the rows: neither learned numbers nor landmarks nor a scale."""
+    from_rows = isinstance(kernel.features, Nystroem) or getattr(kernel.features, "median", False)
+    return not learns and scale is None and not from_rows
+
+
+@dataclass(frozen=True)
+class RunningEmbedding:
+    """Features, the sums over all rows so far, and a ridge: rows are added, and it is solved again."""
+
+    kernel: FeatureKernel
+    scaler: Any
+    targets: Targets
+    sums: FeatureSums
+    ridge: float
+    draws_to_prior: bool  # whether outputs are drawn to what the targets are without inputs
+    weighted: bool = False  # whether rows that were added came with weights
+
+    @classmethod
+    def of(cls, embedding: FittedEmbedding, targets: Targets, draws_to_prior: bool) -> RunningEmbedding:
+        """Go on with an embedding of features."""
+        assert isinstance(embedding.kernel, FeatureKernel)
+        assert embedding.sums is not None
+        sums, ridge = embedding.sums, embedding.ridge
+        return cls(embedding.kernel, embedding.scaler, targets, sums, ridge, draws_to_prior)
+
+    def add(self, block: Block, *, weighted: bool = False) -> RunningEmbedding:
+        """Return the embedding with more rows. The absolute ridge n lambda was learned: it stays."""
+        before = self.sums
+        new = sum_points(block, self.kernel, self.scaler, self.targets)
+        new += PointSums(before.moments, before.low, before.high)
+        n_rows = before.n_rows + len(block.labels)
+        sums = FeatureSums(new.moments, self._resampled(block), n_rows, new.low, new.high)
+        ridge = self.ridge * before.moments.total / new.moments.total
+        return replace(self, sums=sums, ridge=ridge, weighted=self.weighted or weighted)
+
+    def _resampled(self, block: Block) -> TrainingSet:
+        """Return a fair sample of all rows so far, to calibrate on; of a class that it lacks at least one row."""
+        sample, n_before, n_new = self.sums.sample, self.sums.n_rows, len(block.labels)
+        random, n_chosen = np.random.default_rng(n_before), n_new
+        if len(sample) + n_new > LEFT_OUT_ROWS:
+            n_chosen = min(n_new, random.binomial(LEFT_OUT_ROWS, n_new / (n_new + n_before)))
+        order = random.permutation(n_new)
+        lacking, first = np.unique(block.labels[order], return_index=True)
+        first = first[np.isin(lacking, sample.strata.numpy(), invert=True)]
+        chosen = np.concatenate([order[first], np.delete(order, first)])[: max(n_chosen, len(first))]
+        X, y, weights = (column[chosen] for column in block)
+        points = self.kernel.encode(X if self.scaler is None else self.scaler.transform(X))
+        added = TrainingSet.of(points, self.targets.encode(y), weights=torch.from_numpy(weights))
+        return sample.unmerged().sample(LEFT_OUT_ROWS - len(chosen), generator(n_before)).joined(added)
+
+    def widened(self, places: np.ndarray, targets: Targets, n_outputs: int) -> RunningEmbedding:
+        """Return the embedding with room for more outputs; ``places`` are those of the present ones."""
+        where, sample = torch.from_numpy(places), self.sums.sample
+
+        def wide(columns: Tensor) -> Tensor:
+            made = columns.new_zeros(len(columns), n_outputs)
+            made[:, where] = columns
+            return made
+
+        moments = replace(self.sums.moments, cross=wide(self.sums.moments.cross))
+        prior = wide(sample.prior[None])[0]
+        sample = replace(sample, targets=wide(sample.targets), prior=prior, strata=where[sample.strata])
+        return replace(self, targets=targets, sums=replace(self.sums, moments=moments, sample=sample))
+
+    def with_prior(self) -> RunningEmbedding:
+        """Return the embedding with the prior that follows from its targets."""
+        if not self.draws_to_prior:
+            return self
+        sample = self.sums.sample
+        sample = replace(sample, prior=self.targets.prior(sample.targets, sample.weights))
+        return replace(self, sums=replace(self.sums, sample=sample))
+
+    def solution(self) -> Solution:
+        """Solve the embedding of all rows so far."""
+        return solve_sums(self.with_prior().sums, self.kernel.features, self.ridge)

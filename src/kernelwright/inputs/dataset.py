@@ -1,0 +1,125 @@
+"""Checked training rows as one record, for all estimators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_sample_weight
+from torch import Tensor
+
+from kernelwright.inputs.arrays import plain, validate_data
+from kernelwright.inputs.blocks import Block
+from kernelwright.inputs.duplicates import merge_duplicates
+from kernelwright.inputs.labels import check_labels, class_labels
+from kernelwright.inputs.weights import group_numbers, row_weights
+
+__all__ = ["ClassInfo", "Dataset", "check_classes", "check_rows", "counted_groups", "given_weights"]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Training rows: vectors as they came, or points that a kernel on other objects has made of them."""
+
+    X: Any
+    points: Tensor | None
+    y: np.ndarray  # the number of each row's class, or numbers to predict
+    weights: np.ndarray
+    groups: np.ndarray | None = None  # a number for each row: rows of a group are left out together
+    counts: np.ndarray | None = None  # equal rows that were merged into each
+
+    @classmethod
+    def of(cls, block: Block, groups: np.ndarray | None = None) -> Dataset:
+        """Take vectors that have been checked."""
+        return cls(block.X, None, block.labels, block.weights, groups)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def subset(self, chosen: np.ndarray) -> Dataset:
+        """Return some of the rows; all of them are not copied."""
+        if len(chosen) == len(self.y):
+            return self
+        X = None if self.X is None else self.X[chosen]
+        points = None if self.points is None else self.points[torch.from_numpy(chosen)]
+        groups = None if self.groups is None else self.groups[chosen]
+        return Dataset(X, points, self.y[chosen], self.weights[chosen], groups)
+
+    def with_mean_weight_one(self) -> Dataset:
+        """Scale the weights so that their sum is the number of rows, or of groups: n in all formulas."""
+        n = len(self.weights) if self.groups is None else len(np.unique(self.groups))
+        return replace(self, weights=self.weights * (n / self.weights.sum()))
+
+    def merged(self) -> tuple[Dataset, np.ndarray]:
+        """Merge equal rows; return also the place of each given row among the distinct ones.
+
+        Of rows that are left out one at a time only those of equal weight are merged, so that all of a point have the
+        same share in it; of a group all rows go together, whatever their weights.
+        """
+        apart = self.weights if self.groups is None else self.groups
+        found = merge_duplicates(self.X, self.y, self.weights, apart)
+        groups, counts = (None, found.counts) if self.groups is None else (found.apart, None)
+        return Dataset(found.X, None, found.y, found.weights, groups, counts), found.place
+
+
+@dataclass(frozen=True)
+class ClassInfo:
+    """What labels and weights of training rows say besides the rows themselves."""
+
+    classes: np.ndarray
+    class_weight: np.ndarray  # what the rows of each class are weighted by, relative to each other
+    weighted: bool  # whether rows weigh differently
+    unit: float = 1.0  # what a weight of one counts
+
+
+def check_classes(
+    y: np.ndarray, sample_weight: Any, class_weight: Any, owner: Any
+) -> tuple[ClassInfo, np.ndarray, np.ndarray, np.ndarray]:
+    """Check labels and weights: the classes, then numbers and weights of the rows that count, and which those are."""
+    check_labels(y)  # before its classes are weighed
+    weights = row_weights(y, sample_weight, class_weight)
+    kept = weights > 0
+    classes, labels = class_labels(y[kept], owner)
+    plain_weights = row_weights(y, sample_weight, None)[kept]
+    of_class = np.bincount(labels, weights[kept]) / np.bincount(labels, plain_weights)
+    unit = 1.0
+    if not isinstance(class_weight, str):
+        with np.errstate(over="ignore"):
+            unit = float(weights[kept][0] / given_weights(y, sample_weight, class_weight)[kept][0])
+    info = ClassInfo(classes, of_class, bool(np.ptp(weights[kept]) > 0), unit)
+    return info, labels, weights[kept], kept
+
+
+def given_weights(y: np.ndarray, sample_weight: Any, class_weight: dict[Any, float] | None) -> np.ndarray:
+    """Return weights as they are given. What a weight of one means is settled by the first rows, for all that follow."""
+    weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
+    classes, place = np.unique(y, return_inverse=True)
+    of_class = class_weight or {}
+    return weights * np.array([of_class.get(label, 1.0) for label in classes])[place]
+
+
+def check_rows(
+    owner: Any, X: Any, y: Any, *, vectors: bool, finite: bool = True, **options: Any
+) -> tuple[Any, np.ndarray]:
+    """Check inputs and targets for consistency: arrays of numbers, or a column of any objects."""
+    if vectors:
+        return validate_data(owner, X, y, ensure_all_finite=finite, **({"dtype": np.float64} | options))
+    X, y = np.asarray(X, dtype=object), column_or_1d(y)
+    check_consistent_length(X, y)
+    return X, y
+
+
+def counted_groups(groups: Any, kept: np.ndarray) -> np.ndarray | None:
+    """Return numbers of the groups of the rows that count; at least two groups, or none could be left out."""
+    if groups is None:
+        return None
+    found = group_numbers(groups, len(kept))[kept]
+    if len(np.unique(found)) < 2:
+        raise ValueError(
+            "'groups' needs at least 2 different groups among the rows that count: one is left out at a time. "
+            "Leave 'groups' away if rows are independent."
+        )
+    return found

@@ -1,0 +1,43 @@
+"""Small objects that a user may pass in place of a word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self, TypeVar
+
+from sklearn.base import BaseEstimator
+
+__all__ = ["Option", "option_of"]
+
+
+class Option(BaseEstimator):
+    """A choice with settings of its own, which ``set_params``, ``clone`` and ``GridSearchCV`` reach.
+
+    A subclass has a ``word``, its short form, and the constraints of its settings.
+    """
+
+    word: ClassVar[str]
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    def checked(self) -> Self:
+        """Raise if a setting has a value that it cannot have."""
+        self._validate_params()
+        return self
+
+
+Chosen = TypeVar("Chosen", bound=Option)
+
+
+def option_of(given: Any, kind: type[Chosen], words: Mapping[str, type[Chosen]], name: str, owner: str) -> Chosen:
+    """Return the object behind a word, with its default settings, or the object that was given, checked."""
+    if isinstance(given, str) and given in words:
+        return words[given]()
+    if isinstance(given, kind):
+        return given.checked()
+    if isinstance(given, type) and issubclass(given, kind):
+        raise TypeError(f"The '{name}' parameter of {owner} must be an object. Got a class: use {given.__name__}().")
+    objects = ", ".join(dict.fromkeys(f"{each.__name__}()" for each in words.values()))
+    raise ValueError(
+        f"The '{name}' parameter of {owner} must be one of {sorted(words)} or one of the objects {objects}. "
+        f"Got {given!r} instead."
+    )

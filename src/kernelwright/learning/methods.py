@@ -1,0 +1,421 @@
+"""Ways to choose hyperparameters, as a user names them."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.inputs.options import Option, option_of
+from kernelwright.kernels import FeatureKernel, Kernel
+from kernelwright.learning.collapse import warn_of_collapse
+from kernelwright.learning.loop import Step, train
+from kernelwright.learning.optimisers import LBFGS, OPTIMIZERS, Adam, Optimizing
+from kernelwright.numerics.threads import threads_for
+from kernelwright.objectives import (
+    ClippedLogLoss,
+    EmpiricalRiskObjective,
+    FoldsObjective,
+    HeldOutObjective,
+    Hyperparameters,
+    LeaveOneOutObjective,
+    Objective,
+    RademacherObjective,
+)
+from kernelwright.objectives.losses import EPSILON, Loss, complexity_multiplier, loss_named
+
+__all__ = [
+    "MANY",
+    "Choice",
+    "EmpiricalRisk",
+    "Folds",
+    "Given",
+    "HeldOut",
+    "LearningMethod",
+    "LearningTask",
+    "LeaveOneOut",
+    "Median",
+    "Rademacher",
+]
+
+MANY = 8000  # rows; methods that look at all rows at once take samples or mini-batches of more
+START_RIDGE = 0.01  # a safer start than the 1 of [Hsu2018]_
+
+
+@dataclass(frozen=True)
+class LearningTask:
+    """A kernel to be learned, and what its learning may use."""
+
+    kernel: Kernel  # it is changed: pass a copy
+    data: TrainingSet
+    ridge: float | str  # where learning starts, or "auto"
+    generator: torch.Generator
+    loss: Loss | None = None  # of targets that are no classes, in place of the method's own
+    precision: str = "double"  # of factors; "auto" is single for very many rows
+    callback: Callable[[Step], Any] | None = None
+    warm: bool = False  # kernel and ridge come from an earlier fit: refine them
+    average: bool = False  # the default recipe may return the mean of two kernels
+
+    @property
+    def start_ridge(self) -> float:
+        """The ridge as given, or a safe start."""
+        return START_RIDGE if isinstance(self.ridge, str) else float(self.ridge)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Hyperparameters that were chosen, and how."""
+
+    kernel: Kernel
+    ridge: float
+    value: float  # of the objective, NaN where none was used
+    history: list[Step]
+    message: str
+    batch_size: int | None = None  # rows of a mini-batch, where there were any
+
+
+SHARES: dict[str, list[Any]] = {
+    "kernel_share": [Interval(Real, 0, 1, closed="neither"), None],
+    "holdout_share": [Interval(Real, 0, 1, closed="neither"), None],
+}
+
+
+class LearningMethod(Option):
+    """A way to choose a kernel's numbers and the ridge.
+
+    All methods take two more settings. ``kernel_share`` is the share of the rows that the kernel, the ridge and the
+    scale of the inputs are learned from, at random; the embedding is then solved on the *other* rows, so that
+    ``risk_bound`` has its fixed-kernel form. ``None`` takes all rows for both, which predicts better.
+    ``holdout_share`` is the share of the rows that are not fitted at all but kept for ``risk_bound("holdout")``.
+    """
+
+    kernel_share: float | None
+    holdout_share: float | None
+
+    learns: ClassVar[bool] = True  # whether the kernel and the ridge are fitted to the targets
+    shrinks_to_frequencies: ClassVar[bool] = False  # whether outputs return to the class frequencies far from the data
+
+    @abstractmethod
+    def choose(self, task: LearningTask) -> Choice:
+        """Choose the hyperparameters, for a kernel that is prepared."""
+
+    @property
+    def matrix_rows(self) -> int:
+        """Rows at most whose kernel matrix is held while hyperparameters are learned."""
+        return MANY
+
+    @property
+    def mini_batches(self) -> int | None:
+        """Rows of a mini-batch, where these were asked for."""
+        return None
+
+
+class Given(LearningMethod):
+    """Hyperparameters as they are given: nothing is learned (the word is ``None``)."""
+
+    word: ClassVar[str] = "given"
+    learns: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARES
+
+    def __init__(self, *, kernel_share: float | None = None, holdout_share: float | None = None) -> None:
+        self.kernel_share = kernel_share
+        self.holdout_share = holdout_share
+
+    @property
+    def matrix_rows(self) -> int:  # noqa: D102
+        return 0
+
+    def choose(self, task: LearningTask) -> Choice:  # noqa: D102
+        return Choice(task.kernel, task.start_ridge, math.nan, [], "Hyperparameters as given.")
+
+
+class Median(LearningMethod):
+    """The median heuristic: length scales at the median distance. It uses no labels; the ridge stays as given."""
+
+    word: ClassVar[str] = "median"
+    learns: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARES
+
+    def __init__(self, *, kernel_share: float | None = None, holdout_share: float | None = None) -> None:
+        self.kernel_share = kernel_share
+        self.holdout_share = holdout_share
+
+    @property
+    def matrix_rows(self) -> int:  # noqa: D102
+        return 0
+
+    def choose(self, task: LearningTask) -> Choice:  # noqa: D102
+        task.kernel.use_median()
+        task.kernel.prepare(task.data.points, task.data.weights)
+        return Choice(task.kernel, task.start_ridge, math.nan, [], "Length scales at the median distance.")
+
+
+GRADIENT: dict[str, list[Any]] = SHARES | {
+    "optimizer": [Optimizing, StrOptions(set(OPTIMIZERS)), None],
+    "batch_size": [Interval(Integral, 2, None, closed="left"), None],
+}
+WEIGHT: list[Any] = [Interval(Real, 0, None, closed="left"), StrOptions({"4e", "4e/n", "4e/sqrt(n)", "1/n"})]
+CLIP: list[Any] = [Interval(Real, 0, 1 / math.e, closed="neither")]
+
+
+class GradientMethod(LearningMethod):
+    """Minimise one objective by gradient, on all rows or on mini-batches."""
+
+    optimizer: Optimizing | str | None
+    batch_size: int | None
+
+    @abstractmethod
+    def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:
+        """Return the objective for these rows; ``loss`` replaces the method's own."""
+
+    @property
+    def matrix_rows(self) -> int:
+        return self.batch_size or MANY
+
+    @property
+    def mini_batches(self) -> int | None:
+        return self.batch_size
+
+    def choose(self, task: LearningTask) -> Choice:
+        many = len(task.data) > MANY and self.batch_size is None
+        data, batch_size, optimizer = task.data, self.batch_size, self._optimizer()
+        if many and isinstance(optimizer, LBFGS):
+            data = data.sample(MANY, task.generator)
+        elif many:
+            batch_size = _usual_batch_size(task.kernel)
+        optimizer = optimizer or (LBFGS() if batch_size is None else Adam())
+        with threads_for(min(len(data), batch_size or len(data))):
+            choice = self._minimise(replace(task, data=data), optimizer, batch_size)
+        # What carries over from some rows to all of them is n lambda; a batch size that was given is left as published.
+        used = min(batch_size or len(data), len(data)) / len(data) * data.total_weight
+        return replace(choice, ridge=choice.ridge * used / task.data.total_weight) if many else choice
+
+    def _optimizer(self) -> Optimizing | None:
+        if self.optimizer is None:
+            return None
+        return option_of(self.optimizer, Optimizing, OPTIMIZERS, "optimizer", type(self).__name__)
+
+    def _minimise(self, task: LearningTask, optimizer: Optimizing, batch_size: int | None) -> Choice:
+        precision = "double" if task.precision == "auto" else task.precision
+        objective = self.objective(task.data, task.loss, precision)
+        hyper = Hyperparameters(task.kernel, task.start_ridge)
+        result = train(
+            objective,
+            hyper,
+            task.data,
+            optimizer=optimizer,
+            batch_size=batch_size,
+            generator=task.generator,
+            callback=task.callback,
+        )
+        ridge = float(hyper.ridge.detach())
+        if isinstance(objective, (RademacherObjective, HeldOutObjective)):
+            n = min(len(task.data), batch_size or len(task.data))
+            warn_of_collapse(task.kernel, task.data, ridge, complexity_multiplier(objective.complexity_weight, n))
+        return Choice(task.kernel, ridge, result.value, result.history, result.message, batch_size)
+
+
+def _usual_batch_size(kernel: Kernel) -> int:
+    """Return a mini-batch that is cheap as a dense matrix, with more rows than there are explicit features."""
+    return max(1000, 2 * kernel.features.n_features if isinstance(kernel, FeatureKernel) else 0)
+
+
+class Rademacher(GradientMethod):
+    """Learn by the Rademacher complexity bound, Eq. (12) of [Hsu2018]_.
+
+    Parameters
+    ----------
+    complexity_weight : float or str, default="4e/n"
+        tau, the weight of the complexity against the mean loss: a number, "4e" (as printed in Eq. 12; collapses on
+        most data, with a warning), "4e/n" (as in the published results), "4e/sqrt(n)" or "1/n".
+    epsilon : float, default=1e-15
+        Clip of the cross entropy.
+    optimizer : LBFGS, Adam, a word for them, or None, default=None
+        ``None`` is L-BFGS-B, and Adam for mini-batches.
+    batch_size : int or None, default=None
+        Rows in a mini-batch; ``None`` is all rows, or about 1000 of them if there are more than 8000.
+    kernel_share, holdout_share : float or None, default=None
+        See :class:`LearningMethod`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelwright import EmbeddingClassifier, kernels, learning
+    >>> X, y = load_iris(return_X_y=True)
+    >>> learn = learning.Rademacher(complexity_weight=0.01, optimizer=learning.Adam(max_iter=50))
+    >>> model = EmbeddingClassifier(kernels.Gaussian(), learn=learn).fit(X, y)
+    >>> model.n_iter_, bool(model.score(X, y) > 0.9)
+    (51, True)
+    """
+
+    word: ClassVar[str] = "rademacher"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {"complexity_weight": WEIGHT, "epsilon": CLIP}
+
+    def __init__(
+        self,
+        complexity_weight: float | str = "4e/n",
+        *,
+        epsilon: float = EPSILON,
+        optimizer: Optimizing | str | None = None,
+        batch_size: int | None = None,
+        kernel_share: float | None = None,
+        holdout_share: float | None = None,
+    ) -> None:
+        self.complexity_weight = complexity_weight
+        self.epsilon = epsilon
+        self.optimizer = optimizer
+        self.batch_size = batch_size
+        self.kernel_share = kernel_share
+        self.holdout_share = holdout_share
+
+    def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
+        loss = loss or ClippedLogLoss(self.epsilon)
+        return RademacherObjective(self.complexity_weight, loss, precision=precision)
+
+
+class HeldOut(GradientMethod):
+    """Learn by the loss on half of the rows by the embedding of the others, Eq. (13) of [Hsu2018]_.
+
+    Parameters are those of :class:`Rademacher`; the complexity weight is "1/n".
+    """
+
+    word: ClassVar[str] = "held-out"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {"complexity_weight": WEIGHT, "epsilon": CLIP}
+
+    def __init__(
+        self,
+        complexity_weight: float | str = "1/n",
+        *,
+        epsilon: float = EPSILON,
+        optimizer: Optimizing | str | None = None,
+        batch_size: int | None = None,
+        kernel_share: float | None = None,
+        holdout_share: float | None = None,
+    ) -> None:
+        self.complexity_weight = complexity_weight
+        self.epsilon = epsilon
+        self.optimizer = optimizer
+        self.batch_size = batch_size
+        self.kernel_share = kernel_share
+        self.holdout_share = holdout_share
+
+    def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
+        loss = loss or ClippedLogLoss(self.epsilon)
+        return HeldOutObjective(self.complexity_weight, loss, precision=precision)
+
+
+LOSS = [StrOptions({"log", "brier", "calibrated"})]
+
+
+class LeaveOneOut(GradientMethod):
+    """Learn by the loss at each row by the embedding of all others, in closed form.
+
+    Parameters
+    ----------
+    complexity_weight : float or str, default="1/n"
+    loss : {"brier", "log", "calibrated"}, default="brier"
+        "log" is the clipped cross entropy, "calibrated" the cross entropy of calibrated probabilities.
+    optimizer, batch_size, kernel_share, holdout_share
+        As in :class:`Rademacher`.
+    """
+
+    word: ClassVar[str] = "leave-one-out"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {"complexity_weight": WEIGHT, "loss": LOSS}
+
+    def __init__(
+        self,
+        complexity_weight: float | str = "1/n",
+        *,
+        loss: str = "brier",
+        optimizer: Optimizing | str | None = None,
+        batch_size: int | None = None,
+        kernel_share: float | None = None,
+        holdout_share: float | None = None,
+    ) -> None:
+        self.complexity_weight = complexity_weight
+        self.loss = loss
+        self.optimizer = optimizer
+        self.batch_size = batch_size
+        self.kernel_share = kernel_share
+        self.holdout_share = holdout_share
+
+    def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
+        return LeaveOneOutObjective(self.complexity_weight, loss or loss_named(self.loss), precision=precision)
+
+
+class Folds(GradientMethod):
+    """Learn by the loss at each fold by the embedding of the other folds.
+
+    Parameters
+    ----------
+    n_folds : int, default=5
+    complexity_weight : float or str, default=0.0
+    loss : {"brier", "log", "calibrated"}, default="brier"
+    optimizer, batch_size, kernel_share, holdout_share
+        As in :class:`Rademacher`.
+    """
+
+    word: ClassVar[str] = "folds"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "complexity_weight": WEIGHT,
+        "loss": LOSS,
+    }
+
+    def __init__(
+        self,
+        n_folds: int = 5,
+        *,
+        complexity_weight: float | str = 0.0,
+        loss: str = "brier",
+        optimizer: Optimizing | str | None = None,
+        batch_size: int | None = None,
+        kernel_share: float | None = None,
+        holdout_share: float | None = None,
+    ) -> None:
+        self.n_folds = n_folds
+        self.complexity_weight = complexity_weight
+        self.loss = loss
+        self.optimizer = optimizer
+        self.batch_size = batch_size
+        self.kernel_share = kernel_share
+        self.holdout_share = holdout_share
+
+    def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
+        n_folds, loss = min(self.n_folds, data.n_units), loss or loss_named(self.loss)
+        return FoldsObjective(self.complexity_weight, loss, precision=precision, folds=n_folds)
+
+
+class EmpiricalRisk(GradientMethod):
+    """Learn by the training loss alone. It overfits: it shows what the complexity term is for.
+
+    Parameters are those of :class:`Rademacher` without a complexity weight.
+    """
+
+    word: ClassVar[str] = "empirical-risk"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {"epsilon": CLIP}
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = EPSILON,
+        optimizer: Optimizing | str | None = None,
+        batch_size: int | None = None,
+        kernel_share: float | None = None,
+        holdout_share: float | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.optimizer = optimizer
+        self.batch_size = batch_size
+        self.kernel_share = kernel_share
+        self.holdout_share = holdout_share
+
+    def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
+        return EmpiricalRiskObjective(loss=loss or ClippedLogLoss(self.epsilon), precision=precision)

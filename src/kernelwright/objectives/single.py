@@ -1,0 +1,36 @@
+"""Solves in single precision for learning: refined, checked, and abandoned for double where they fail."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+from torch import Tensor
+
+from kernelwright.errors import NumericalError, PrecisionWarning
+from kernelwright.numerics.linalg import refined_solution
+from kernelwright.numerics.products import symmetric_product
+from kernelwright.objectives.terms import Setting
+
+__all__ = ["Solve", "go_on_in_double", "refined"]
+
+DOUBLE = 1e-12  # relative residuals that a factor in double precision leaves
+
+Solve = Callable[[Tensor], Tensor]  # multiplies by A^-1
+
+
+def refined(solve: Solve, K: Tensor, noise: Tensor) -> Solve:
+    """Refine solutions in single precision until their residuals are those of double."""
+
+    def apply(V: Tensor) -> Tensor:
+        return symmetric_product(K, V).add_(noise[:, None] * V)
+
+    return partial(refined_solution, solve, apply, residual_below=DOUBLE)
+
+
+def go_on_in_double(error: NumericalError, at: Setting) -> None:
+    """Warn whoever asked for single precision."""
+    if at.precision == "single":
+        message = f"{error} Learning goes on in double precision where this happens."
+        warnings.warn(message, PrecisionWarning, stacklevel=4)

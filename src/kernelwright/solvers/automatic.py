@@ -1,0 +1,54 @@
+"""The solver that fits the number of rows and the memory."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from sklearn.utils._param_validation import StrOptions
+
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.kernels import Kernel
+from kernelwright.numerics.memory import free_memory
+from kernelwright.solvers.base import PRECISIONS, Solver
+from kernelwright.solvers.exact import Exact
+from kernelwright.solvers.landmarks import Landmarks
+from kernelwright.solvers.solution import Solution
+
+__all__ = ["EXACT_UP_TO", "Auto"]
+
+EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
+
+
+class Auto(Solver):
+    """Exact up to 8000 rows, landmarks beyond, by cost and by the memory there is.
+
+    Parameters
+    ----------
+    precision : {"auto", "single", "double"}, default="auto"
+        As in :class:`Exact` and :class:`Landmarks`.
+    """
+
+    word: ClassVar[str] = "auto"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"precision": [StrOptions(PRECISIONS)]}
+
+    def __init__(self, precision: str = "auto") -> None:
+        self.precision = precision
+
+    def for_rows(self, n_rows: int) -> Solver:
+        """Return the solver for so many rows."""
+        exact = Exact(precision=self.precision)
+        if n_rows <= EXACT_UP_TO and exact.n_bytes(n_rows) < 0.9 * free_memory():
+            return exact
+        return Landmarks(precision=self.precision)
+
+    def size(self, n_rows: int) -> int:  # noqa: D102
+        return self.for_rows(n_rows).size(n_rows)
+
+    def n_bytes(self, n_rows: int) -> float:  # noqa: D102
+        return self.for_rows(n_rows).n_bytes(n_rows)
+
+    def solve(  # noqa: D102
+        self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator
+    ) -> Solution:
+        return self.for_rows(len(data)).solve(kernel, data, ridge, generator)

@@ -1,0 +1,63 @@
+"""What all solvers share."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+
+import torch
+
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.errors import PrecisionWarning
+from kernelwright.inputs.options import Option
+from kernelwright.kernels import Kernel
+from kernelwright.numerics.memory import free_memory
+from kernelwright.solvers.solution import Solution
+
+__all__ = ["PRECISIONS", "Solver", "usual_landmarks", "warn_of_fallback"]
+
+PRECISIONS = {"auto", "single", "double"}
+
+
+class Solver(Option):
+    """A way to hold the embedding of all rows."""
+
+    precision: str = "auto"
+
+    @abstractmethod
+    def size(self, n_rows: int) -> int:
+        """Return the number of points or features that the coefficients belong to."""
+
+    @abstractmethod
+    def n_bytes(self, n_rows: int) -> float:
+        """Estimate the memory that the matrices take at their peak; measured by the robustness tests."""
+
+    @abstractmethod
+    def solve(self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator) -> Solution:
+        """Solve the embedding of the rows."""
+
+    @property
+    def advice(self) -> str:
+        """What to do where the memory does not suffice."""
+        return "Use fewer (n), or fewer rows."
+
+    def described(self, n_rows: int) -> str:
+        """Return a phrase that names the job, for messages."""
+        return f"solver={self.word!r} with {self.size(n_rows)} of {n_rows} rows"
+
+
+def usual_landmarks(n: int) -> int:
+    """Return half of the rows up to 4000, then one in twenty; from 1000 to 7500, if a few such matrices fit."""
+    fits = int(math.sqrt(0.2 * free_memory() / 8.0))
+    return max(1, min(max(1000, min(n // 2, 4000), n // 20), 7500, fits))
+
+
+def warn_of_fallback(reason: str) -> None:
+    """Warn that single precision was given up for double."""
+    warnings.warn(
+        f"{reason} The system was solved in double precision instead. A very small ridge, or inputs of a size that "
+        "single precision does not hold, are the usual reasons.",
+        PrecisionWarning,
+        stacklevel=5,
+    )

@@ -1,0 +1,111 @@
+"""The dual form on all rows."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar
+
+import torch
+from sklearn.utils._param_validation import StrOptions
+from torch import Tensor
+
+from kernelwright.embedding.dual import DualEmbedding, embed, embed_in_single
+from kernelwright.embedding.support import KernelSupport, nearest_other
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.errors import NumericalError
+from kernelwright.kernels import Kernel
+from kernelwright.kernels.vector import spread_rows
+from kernelwright.solvers.base import PRECISIONS, Solver, warn_of_fallback
+from kernelwright.solvers.solution import Solution
+from kernelwright.uncertainty.links import LeftOutOutputs
+
+__all__ = ["Exact", "solve_exactly"]
+
+SINGLE_RESIDUAL = 1e-4  # by which outputs at training rows may miss, with kernel values of single precision
+
+
+class Exact(Solver):
+    """All rows, exactly: ``n^3`` time once and ``n^2`` memory.
+
+    Parameters
+    ----------
+    precision : {"auto", "single", "double"}, default="auto"
+        Of the kernel matrix that the final embedding is solved with; "auto" is double. "single" halves its memory and
+        takes less time; probabilities change in the sixth digit or so. Where the residual, checked in double, is too
+        large for that, the embedding is solved again in double, with a :class:`~kernelwright.PrecisionWarning`. With
+        "single", learning has factors in single precision too (but by "held-out", "folds", "cross-validation"):
+        solutions are refined to the residuals of double; the inverse that leave-one-out needs is good to five digits,
+        or that step is done in double. Predictions have kernel values in single precision.
+
+    Examples
+    --------
+    >>> from kernelwright.solvers import Exact
+    >>> f"{Exact().n_bytes(8000) / 2**30:.1f} GiB"
+    '1.9 GiB'
+    """
+
+    word: ClassVar[str] = "exact"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"precision": [StrOptions(PRECISIONS)]}
+
+    def __init__(self, precision: str = "auto") -> None:
+        self.precision = precision
+
+    def size(self, n_rows: int) -> int:  # noqa: D102
+        return n_rows
+
+    def n_bytes(self, n_rows: int) -> float:  # noqa: D102
+        return 4 * 8.0 * n_rows**2  # the matrix, its factor, and two temporary copies
+
+    @property
+    def advice(self) -> str:  # noqa: D102
+        return "Use solver='nystroem' where there is one ('auto' does), or fit on a sample of the rows."
+
+    def described(self, n_rows: int) -> str:  # noqa: D102
+        return f"An exact embedding of {n_rows} distinct rows"
+
+    def solve(  # noqa: D102
+        self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator
+    ) -> Solution:
+        return solve_exactly(kernel, data, ridge, precision=self.precision)
+
+
+def solve_exactly(kernel: Kernel, data: TrainingSet, ridge: float, *, precision: str = "auto") -> Solution:
+    """Solve the dual form on all rows, in double precision unless "single"; leave-one-out in closed form."""
+    if precision == "single" and (found := _exact_in_single(kernel, data, ridge)) is not None:
+        return found
+    K = kernel.matrix(data.points)
+    return _dual_solution(embed(K, data, ridge), nearest_other(K, data), "double")
+
+
+def _exact_in_single(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution | None:
+    """With matrix and factor in single precision; None, with a warning, where that cannot be made accurate."""
+    K = copy.deepcopy(kernel).to(torch.float32).matrix(data.points.to(torch.float32)).to(torch.float32)
+    try:
+        embedding = embed_in_single(K, data, ridge)
+    except NumericalError as error:
+        warn_of_fallback(str(error))
+        return None
+    some = spread_rows(len(data))
+    with torch.no_grad():
+        fitted = data.prior + kernel.forward(data.points[some], data.points) @ embedding.coefficients
+    residual = float((fitted - embedding.fitted[some]).abs().max())
+    if not residual <= SINGLE_RESIDUAL:  # also where it is not a number
+        warn_of_fallback(f"A kernel matrix of single precision leaves a residual of {residual:.1e}.")
+        return None
+    return _dual_solution(embedding, nearest_other(K, data).double(), "single")
+
+
+def _dual_solution(embedding: DualEmbedding, nearest: Tensor, precision: str) -> Solution:
+    data = embedding.data
+    support = KernelSupport.of(nearest, data.weights)
+    return Solution(
+        data.points,
+        embedding.coefficients,
+        embedding.squared_norm,
+        embedding.fitted,
+        data,
+        LeftOutOutputs(embedding.leave_one_out(), data, support.relative(nearest)),
+        support,
+        embedding.factor.jitter,
+        precision,
+    )

@@ -1,0 +1,63 @@
+"""The link: from raw outputs and support to probabilities, fitted to rows that were left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.numerics.threads import threads_for
+from kernelwright.uncertainty.calibration import Link, fit_map, fit_shifted_power, trust_in
+
+__all__ = ["FittedLink", "LeftOutOutputs", "fit_link"]
+
+
+@dataclass(frozen=True)
+class LeftOutOutputs:
+    """Outputs and support of rows by an embedding that has not seen them: what a link is fitted to."""
+
+    outputs: Tensor
+    rows: TrainingSet
+    support: Tensor
+
+
+@dataclass(frozen=True)
+class FittedLink:
+    """A link, what is added to the prior of the outputs, and log probabilities at the rows it was fitted to."""
+
+    link: Link
+    shift: Tensor
+    log_p: Tensor
+
+
+def fit_link(how: Any, left_out: LeftOutOutputs, frequencies: Tensor, *, n: float, shifts: bool = False) -> FittedLink:
+    """Fit a probability map, and the trust in it, to outputs at rows left out.
+
+    Parameters
+    ----------
+    how : {"power", "softmax", "clip"} or estimator
+    left_out : LeftOutOutputs
+    frequencies : Tensor
+        Of the classes among all fitted rows.
+    n : float
+        The number of all rows (or groups).
+    shifts : bool
+        Whether a power map may move the prior of the outputs to where they are best calibrated.
+    """
+    outputs, rows = left_out.outputs, left_out.rows
+    shift = torch.zeros_like(rows.prior)
+    kept = frequencies if bool(rows.prior.any()) else None  # only where outputs are drawn to them
+    with threads_for(0):  # many operations on few numbers
+        if isinstance(how, str) and how == "power" and shifts:
+            probability_map, shift = fit_shifted_power(outputs, rows.targets, rows.weights, kept)
+        else:
+            probability_map = fit_map(how, outputs, rows.targets, rows.weights, kept)
+    link = Link(probability_map, frequencies)
+    log_p = link(outputs + shift, left_out.support)
+    if isinstance(how, str):
+        link = replace(link, trust=trust_in(log_p, rows.targets, rows.weights, n))
+        log_p = link(outputs + shift, left_out.support)
+    return FittedLink(link, shift, log_p)

@@ -1,0 +1,131 @@
+"""Bounds on the risk of a fitted classifier, from what its fit leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from torch import Tensor
+
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.uncertainty.bounds import (
+    LOSSES,
+    LeftOutLoss,
+    RiskBound,
+    clipped_losses,
+    fixed_kernel_bound,
+    holdout_error_bound,
+    holdout_loss_bound,
+    rademacher_bound,
+)
+
+__all__ = [
+    "HERDED",
+    "UNBOUNDED",
+    "WEIGHTED",
+    "RiskTerms",
+    "check_method",
+    "held_out_bound",
+    "left_out_losses",
+    "means_of_groups",
+    "training_bound",
+]
+
+METHODS = ("rademacher", "rademacher-fixed-kernel", "holdout", "leave-one-out")
+WEIGHTED = "But rows had weights: they were not drawn as often as they count."
+UNBOUNDED = "But k(x, x) has no known bound: its largest value was taken over training rows."
+GROUPED = "Each group counts once, whatever its rows are many: it is about rows of a new group."
+HERDED = "But solver='herding' has picked its rows: they are not a random sample."
+
+
+@dataclass(frozen=True)
+class RiskTerms:
+    """What a fit leaves behind for bounds on its risk."""
+
+    training_loss: float  # as in Eq. (7)
+    clipped_loss: float  # clipped at 1/e
+    n_clipped: float  # rows whose mean that is
+    n_rows: float
+    prior: float  # norm of what is added to all outputs
+    left_out: dict[str, LeftOutLoss]
+    fixed_kernel: bool  # whether the kernel was not chosen with the rows of the embedding
+    faults: tuple[str, ...]  # sentences that say why the bounds from training rows are none
+
+    @classmethod
+    def of(
+        cls,
+        fitted: tuple[Tensor, TrainingSet],
+        left_out: tuple[Tensor, Tensor, TrainingSet],
+        *,
+        training_loss: float,
+        n_rows: float,
+        prior: float = 0.0,
+        fixed_kernel: bool = False,
+        faults: tuple[str, ...] = (),
+    ) -> RiskTerms:
+        """Take outputs at fitted rows, and outputs and logarithms of probabilities at rows left out."""
+        outputs, rows = fitted
+        clipped = clipped_losses(outputs, rows.targets) @ rows.weights / rows.weights.sum()
+        return cls(
+            training_loss,
+            float(clipped),
+            rows.total_weight,
+            n_rows,
+            prior,
+            left_out_losses(*left_out),
+            fixed_kernel,
+            faults,
+        )
+
+
+def means_of_groups(losses: tuple[np.ndarray, np.ndarray], groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return losses and wrong answers of each group, on average over its rows."""
+    number = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    first, second = (np.bincount(number, each) / np.bincount(number) for each in losses)
+    return first, second
+
+
+def left_out_losses(outputs: Tensor, log_p: Tensor, rows: TrainingSet) -> dict[str, LeftOutLoss]:
+    """Return the two losses of outputs and probabilities at rows that were left out."""
+    losses = {
+        "clipped": clipped_losses(outputs, rows.targets),
+        "error": log_p.argmax(1) != rows.targets.argmax(1),
+    }
+    options = {"counts": rows.counts, "groups": rows.groups}
+    return {word: LeftOutLoss.of(values, rows.weights, **options) for word, values in losses.items()}
+
+
+def check_method(method: str, loss: str) -> None:
+    """Refuse what is not a method, or not a loss."""
+    if method not in METHODS or loss not in LOSSES:
+        raise ValueError(
+            f"The 'method' of risk_bound must be one of {METHODS} and its 'loss' one of {tuple(LOSSES)}. "
+            f"Got {method!r} and {loss!r} instead."
+        )
+    if loss == "error" and method.startswith("rademacher"):
+        raise ValueError(f"method={method!r} bounds the clipped loss only; for the error rate use 'holdout'.")
+
+
+def training_bound(terms: RiskTerms, method: str, complexity: float, beta: float) -> RiskBound:
+    """Return a bound made of the training loss and the complexity."""
+    if method == "rademacher":
+        bound = rademacher_bound(terms.training_loss, complexity, terms.n_rows, beta, prior=terms.prior)
+    elif terms.fixed_kernel:
+        bound = fixed_kernel_bound(terms.clipped_loss, complexity, terms.n_clipped, beta)
+    else:
+        raise ValueError(
+            "The bound for a fixed kernel does not hold here: the kernel was chosen with the rows that the embedding "
+            "was solved on. Fit EmbeddingClassifier(learn=learning.Auto(kernel_share=0.5)), which learns the kernel "
+            "from half of the rows and solves the embedding on the others; or use method='holdout'."
+        )
+    if not terms.faults:
+        return bound
+    return replace(bound, confidence=0.0, conditions=" ".join([bound.conditions, *terms.faults]))
+
+
+def held_out_bound(losses: np.ndarray, wrong: np.ndarray, loss: str, beta: float) -> RiskBound:
+    """Return a bound from losses and wrong answers at rows that were not fitted, or their means over groups."""
+    if wrong.dtype != bool:  # means of groups, which are the independent draws
+        bound = holdout_loss_bound(wrong if loss == "error" else losses, beta)
+        return replace(bound, loss=loss, conditions=f"{bound.conditions} {GROUPED}")
+    return holdout_error_bound(wrong, beta) if loss == "error" else holdout_loss_bound(losses, beta)
