@@ -23,6 +23,7 @@ from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.products import thin_product
 from kernelwright.numerics.threads import threads_for
+from kernelwright.storage.saved import saved
 
 __all__ = ["EmbeddedRows", "FittedEmbedding", "LeftOutRows", "kernel_blocks"]
 
@@ -30,6 +31,7 @@ PREDICTED_ENTRIES = 2**20  # kernel values held at once while predicting: more w
 FEATURE_ROWS = 4096  # rows whose features are held at once
 
 
+@saved("embedded-rows")
 @dataclass(frozen=True)
 class EmbeddedRows:
     """What is kept of the rows that an embedding was solved on, besides its points."""
@@ -58,6 +60,7 @@ class EmbeddedRows:
         )
 
 
+@saved("left-out-rows")
 @dataclass(frozen=True)
 class LeftOutRows:
     """All that leave-one-out needs of an embedding: what each training row changes, at every other point.
@@ -84,6 +87,7 @@ class LeftOutRows:
         return of_group[:, group]
 
 
+@saved("fitted-embedding")
 @dataclass(frozen=True)
 class FittedEmbedding:
     """An embedding by kernel values with its points, or by features.

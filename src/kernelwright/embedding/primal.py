@@ -257,6 +257,7 @@ class Moments:
         return rows.targets - left_out_residuals(half, half, rows.targets - fitted, rows)
 
 
+@saved("feature-sums")
 @dataclass(frozen=True)
 class FeatureSums:
     """All that an embedding of features keeps of its rows: it can be solved again, and more rows can be added."""

@@ -48,6 +48,7 @@ from kernelwright.kernels import Kernel
 from kernelwright.learning import METHODS, Choice, LearningMethod, Step, learning_method
 from kernelwright.solvers import SOLVERS, Exact, Explicit, Solution, Solver, solver_of
 from kernelwright.solvers import Auto as AutoSolver
+from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.bounds import LeftOutLoss
 from kernelwright.uncertainty.risk import left_out_losses, means_of_groups
 
@@ -56,6 +57,11 @@ __all__ = ["EmbeddingClassifier"]
 REFITTED_UP_TO, REFITTED_PARTS = 2000, 10  # rows and parts, for an estimate of the risk without what learning hides
 
 
+@saved(
+    "embedding-classifier",
+    fields="classes_ class_weight_ weight_unit_ embedding_ link_ complexity_ training_loss_ objective_ history_ n_iter_ "
+    "batch_size_ _info _risk _holdout _refitted _asked _fitted_by",
+)
 class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
     """Class probabilities from a kernel that is learned from the data.
 

@@ -21,7 +21,8 @@ from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from kernelwright.errors import DistanceMatrixWarning, NumericalError
-from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
+from kernelwright.estimators.arrows import refuse_if_too_large
+from kernelwright.estimators.base import KernelEstimator
 from kernelwright.inputs.arrays import plain, validate_data
 from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.labels import check_labels, class_labels
@@ -30,6 +31,7 @@ from kernelwright.kernels import Gaussian, Kernel, Precomputed
 from kernelwright.kernels.precomputed import looks_like_distances
 from kernelwright.numerics.threads import threads_for
 from kernelwright.similarity.indefinite import CORRECTIONS, Signature, correct
+from kernelwright.solvers import Exact
 from kernelwright.storage.saved import saved
 
 __all__ = ["KreinSVC"]
@@ -191,7 +193,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
             distinct = merge_duplicates(X[rows], labels, weights)
             X, labels, weights = distinct.X, distinct.y, distinct.weights
             rows = rows[np.unique(distinct.place, return_index=True)[1]]
-        refuse_if_too_large(len(rows))
+        refuse_if_too_large(Exact(), len(rows))
         points = kernel.encode_similarities(X) if isinstance(kernel, Precomputed) else kernel.encode_training(X)
         if not kernel.takes_vectors:  # places of precomputed values are those in the whole matrix
             points = points[torch.from_numpy(rows)]

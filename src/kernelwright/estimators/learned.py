@@ -16,6 +16,7 @@ from kernelwright.estimators.krein import KreinSVC
 from kernelwright.inputs.arrays import validate_data
 from kernelwright.inputs.labels import class_labels
 from kernelwright.inputs.scaling import fit_scaler
+from kernelwright.solvers import Landmarks
 from kernelwright.storage.saved import saved
 
 __all__ = ["LearnedKernelClassifier"]
@@ -92,7 +93,7 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
         if self.classifier is None:
             if n_rows <= SUPPORT_VECTORS_UP_TO:
                 return KreinSVC(C="auto")
-            return EmbeddingClassifier(n_landmarks=int(np.clip(n_rows // 20, *LANDMARKS)), random_state=0)
+            return EmbeddingClassifier(solver=Landmarks(int(np.clip(n_rows // 20, *LANDMARKS))), random_state=0)
         classifier = clone(self.classifier)
         if "kernel" not in classifier.get_params():
             raise ValueError(

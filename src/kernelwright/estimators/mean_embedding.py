@@ -18,15 +18,18 @@ from torch import Tensor
 from kernelwright.embedding.dual import embed
 from kernelwright.embedding.herding import herd
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.estimators.base import KernelEstimator, refuse_if_too_large
+from kernelwright.estimators.arrows import refuse_if_too_large
+from kernelwright.estimators.base import KernelEstimator
 from kernelwright.inputs.arrays import generator, plain, validate_data
 from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta, Precomputed
-from kernelwright.learning.optimisers import Step
-from kernelwright.learning.recipes import Settings, choose
+from kernelwright.learning.loop import Step
+from kernelwright.learning import LearningMethod, LearningTask, choose, learning_method
+from kernelwright.objectives.losses import BRIER
 from kernelwright.numerics.linalg import Factor, low_rank_root
 from kernelwright.numerics.threads import threads_for
+from kernelwright.solvers import Exact
 from kernelwright.storage.saved import saved
 
 __all__ = ["ConditionalMeanEmbedding"]
@@ -58,11 +61,11 @@ class ConditionalMeanEmbedding(KernelEstimator):
         prediction: new rows against training rows).
     ridge : float or "auto", default="auto"
         lambda: the start value where it is learned, the value itself where it is not (then "auto" is 0.01).
-    learn : {"auto", "leave-one-out", "folds", "median"} or None, default="auto"
-        How hyperparameters are chosen. "leave-one-out": each row by the embedding of all others. "folds": each fold
-        by the embedding of the other folds. "auto": leave-one-out with a small complexity term, first with equal
-        length scales and then with one for each feature, on a sample of 800 to 2000 rows. "median": length scales at
-        the median distance. ``None``: as given.
+    learn : str, object of :mod:`kernelwright.learning` or None, default="auto"
+        How hyperparameters are chosen, by the squared loss of the target's features. "leave-one-out": each row by the
+        embedding of all others. "folds": each fold by the embedding of the other folds. "auto": the library's recipe,
+        leave-one-out on a sample of 800 to 2000 rows. "median": length scales at the median distance. ``None``: as
+        given. Words stand for objects with their default settings, such as ``Folds(5)``.
     target_kernel : Kernel or None, default=None
         The kernel l between targets. It says which errors count in learning, and what :meth:`sample` spreads over; it
         is not learned, and :meth:`expectation` and :meth:`quantile` use it for nothing else. ``None`` is a Gaussian
@@ -73,10 +76,6 @@ class ConditionalMeanEmbedding(KernelEstimator):
         all expectations, shrink to zero. With "marginal", the mass that the weights miss is given to all training
         rows alike: weights have sum one, and expectations move with a shift of g. Prefer it for numbers whose mean
         is far from zero.
-    n_folds : int, default=5
-        Number of folds of ``learn="folds"``.
-    max_iter : int or None, default=None
-        Most steps of the optimiser; ``None`` is the method's own number.
     random_state : int, RandomState or None, default=None
         For the sample of rows that "auto" learns from. No global random state is used.
 
@@ -132,11 +131,9 @@ class ConditionalMeanEmbedding(KernelEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, StrOptions({"precomputed"}), None],
         "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "learn": [StrOptions({"auto", "leave-one-out", "folds", "median"}), None],
+        "learn": [LearningMethod, StrOptions({"auto", "leave-one-out", "folds", "median"}), None],
         "target_kernel": [Kernel, None],
         "prior": [StrOptions({"zero", "marginal"})],
-        "n_folds": [Interval(Integral, 2, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
     }
 
@@ -151,11 +148,9 @@ class ConditionalMeanEmbedding(KernelEstimator):
         kernel: Kernel | str | None = None,
         *,
         ridge: float | str = "auto",
-        learn: str | None = "auto",
+        learn: LearningMethod | str | None = "auto",
         target_kernel: Kernel | None = None,
         prior: str = "zero",
-        n_folds: int = 5,
-        max_iter: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -163,8 +158,6 @@ class ConditionalMeanEmbedding(KernelEstimator):
         self.learn = learn
         self.target_kernel = target_kernel
         self.prior = prior
-        self.n_folds = n_folds
-        self.max_iter = max_iter
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -197,7 +190,7 @@ class ConditionalMeanEmbedding(KernelEstimator):
         else:
             self.scaler_, counts, place = None, np.ones(len(Y)), np.arange(len(Y))
             points = kernel.encode_training(X)
-        refuse_if_too_large(len(points))
+        refuse_if_too_large(Exact(), len(points))
         self._rows = (place, counts, number)
         self._learn(kernel, points)
         return self
@@ -259,16 +252,8 @@ class ConditionalMeanEmbedding(KernelEstimator):
             prior=weights @ features / weights.sum() if self.prior == "marginal" else None,
             strata=torch.from_numpy(number if hasattr(self, "classes_") else np.zeros(len(number), dtype=np.int64)),
         )
-        weight = "auto" if self.learn == "auto" else 0.0
-        settings = Settings(
-            learn=self.learn,
-            complexity_weight=weight,
-            ridge=self.ridge,
-            max_iter=self.max_iter,
-            n_folds=self.n_folds,
-            loss="brier",
-        )
-        choice = choose(kernel, data, settings, generator(self.random_state))
+        task = LearningTask(kernel, data, self.ridge, generator(self.random_state), loss=BRIER)
+        choice = choose(learning_method(self.learn, type(self).__name__), task)
         self.kernel_, self.ridge_, self.objective_ = choice.kernel, choice.ridge, unit * choice.value
         self.history_, self.n_iter_ = _in_units(choice.history, unit), max(len(choice.history), 1)
         with torch.no_grad(), threads_for(len(data)):

@@ -38,7 +38,7 @@ from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
 from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import Kernel
-from kernelwright.learning.optimisers import Step
+from kernelwright.learning.loop import Step
 from kernelwright.networks.checkpoint import Checkpoint
 from kernelwright.networks.heads import Bound, EmbeddingNetwork, KernelHead, LinearHead, Moments, Solution
 from kernelwright.networks.modules import ACTIVATIONS, known_bound, mlp

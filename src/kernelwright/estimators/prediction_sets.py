@@ -22,7 +22,7 @@ from kernelwright.inputs.arrays import plain
 from kernelwright.inputs.labels import check_labels, class_labels
 from kernelwright.inputs.weights import group_numbers
 from kernelwright.storage.saved import saved
-from kernelwright.uncertainty.conformal import CalibrationScores, scores_of
+from kernelwright.uncertainty.conformal import CalibrationScores, scores_of, smaller_scores
 
 __all__ = ["PredictionSets"]
 
@@ -251,9 +251,9 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return odd, torch.zeros(n, dtype=torch.int64), torch.ones(n, dtype=torch.float64)
 
     def _calibrate_left_out(self) -> None:
-        self._left_out = rows = self.classifier_._left_out_rows()
-        scores = scores_of(self.classifier_._link()(rows.outputs, rows.support))
-        self._keep(scores.gather(1, rows.labels[:, None])[:, 0], rows.labels, rows.counts)
+        self._left_out = rows = self.classifier_.without_each_row()
+        scores = scores_of(self.classifier_.link_(rows.outputs, rows.support))
+        self._keep(scores.gather(1, rows.strata[:, None])[:, 0], rows.strata, rows.counts)
 
     def _scores(self, scores: Tensor, labels: Tensor, counts: Tensor) -> CalibrationScores:
         return CalibrationScores(scores, labels, counts, self.coverage, self.class_conditional)
@@ -307,10 +307,9 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             smaller = self._calibration.smaller(scores_of(self._log_proba(X)))
         else:
             n_rows = max(1, BLOCK_ENTRIES // self._left_out.change.numel())
-            link = self.classifier_._link()
             parts = [
-                self._left_out.smaller(values, outputs, support, self._calibration, link)
-                for values, outputs, support in self.classifier_._blocks_for_sets(X, n_rows)
+                smaller_scores(self._left_out, block, self._calibration, self.classifier_.link_)
+                for block in self.classifier_.output_blocks(X, n_rows)
             ]
             smaller = torch.cat(parts)
         return self._calibration.sets(smaller).numpy()

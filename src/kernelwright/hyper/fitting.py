@@ -18,7 +18,7 @@ from kernelwright.hyper.refinement import refinement_of
 from kernelwright.hyper.regression import Coefficients, PairPart, PairRegressor
 from kernelwright.hyper.solvers import PairSolver, as_solver, divided
 from kernelwright.hyper.targets import PairProblem, Target
-from kernelwright.learning.optimisers import Step
+from kernelwright.learning.loop import Step
 from kernelwright.numerics.threads import threads_for
 
 __all__ = ["BasisPlan", "PairFit", "fit_pairs"]

@@ -20,9 +20,10 @@ from kernelwright.hyper.regression import folds_of
 from kernelwright.hyper.ridge import RIDGES, PrimalPath, largest_good, leave_points_out
 from kernelwright.hyper.solvers import LandmarkPairs, Midpoints
 from kernelwright.hyper.targets import Target
-from kernelwright.learning.optimisers import LBFGS, Step, train
+from kernelwright.learning.loop import Step, train
+from kernelwright.learning.optimisers import LBFGS
 from kernelwright.numerics.linalg import Workspace, factorise
-from kernelwright.objectives.objective import Evaluation
+from kernelwright.objectives import ObjectiveValue
 from kernelwright.storage.saved import saved
 
 __all__ = ["HeldOutMetric", "HeldOutPoints", "PairSplit", "as_learning", "learned_hyperkernel", "split_points"]
@@ -124,7 +125,7 @@ class HeldOutPoints:
     basis: Basis  # of the hyper-kernel that is learned
     ridge: float
 
-    def __call__(self, hyper: HyperKernel, data: PairSplit, workspace: Workspace | None = None) -> Evaluation:
+    def __call__(self, hyper: HyperKernel, data: PairSplit, workspace: Workspace | None = None) -> ObjectiveValue:
         """Return value and gradient in the raw parameters of the hyper-kernel."""
         parameters = {name: p for name, p in hyper.named_parameters() if p.requires_grad}
         with torch.enable_grad():
@@ -136,7 +137,7 @@ class HeldOutPoints:
             name: torch.zeros_like(p) if slope is None else slope
             for (name, p), slope in zip(parameters.items(), slopes, strict=True)
         }
-        return Evaluation(value, value, 0.0, gradients)
+        return ObjectiveValue(value, value, 0.0, gradients)
 
     def _at(self, X: Tensor, pairs: Pairs) -> Tensor:
         return self.basis.at(PointPairs(X[pairs.first], X[pairs.second]))

@@ -16,6 +16,7 @@ from kernelwright.inputs.blocks import Block
 from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.labels import check_labels, class_labels
 from kernelwright.inputs.weights import group_numbers, row_weights
+from kernelwright.storage.saved import saved
 
 __all__ = ["ClassInfo", "Dataset", "check_classes", "check_rows", "counted_groups", "given_weights"]
 
@@ -65,6 +66,7 @@ class Dataset:
         return Dataset(found.X, None, found.y, found.weights, groups, counts), found.place
 
 
+@saved("class-info")
 @dataclass(frozen=True)
 class ClassInfo:
     """What labels and weights of training rows say besides the rows themselves."""

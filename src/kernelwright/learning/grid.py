@@ -22,10 +22,12 @@ from kernelwright.numerics.threads import on_one_thread, threads_for
 from kernelwright.objectives import FoldsObjective, Hyperparameters, Objective
 from kernelwright.objectives.losses import BRIER
 from kernelwright.parameters import plain_values
+from kernelwright.storage.saved import saved
 
 __all__ = ["CrossValidation"]
 
 
+@saved("learn-cross-validation")
 class CrossValidation(LearningMethod):
     """Choose by folds over a grid of ridges and of factors on all length scales; the Brier loss decides.
 

@@ -16,10 +16,12 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.numerics.linalg import Workspace
 from kernelwright.objectives import Hyperparameters, Objective, ObjectiveValue
 from kernelwright.parameters import plain_values
+from kernelwright.storage.saved import saved
 
 __all__ = ["Journal", "Optimizer", "Step", "TrainingResult", "stopping", "train"]
 
 
+@saved("training-step")
 @dataclass(frozen=True)
 class Step:
     """What one step saw: the objective and its parts at the hyperparameters of that moment."""

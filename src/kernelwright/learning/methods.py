@@ -30,6 +30,7 @@ from kernelwright.objectives import (
     RademacherObjective,
 )
 from kernelwright.objectives.losses import EPSILON, Loss, complexity_multiplier, loss_named
+from kernelwright.storage.saved import saved
 
 __all__ = [
     "MANY",
@@ -117,6 +118,7 @@ class LearningMethod(Option):
         return None
 
 
+@saved("learn-given")
 class Given(LearningMethod):
     """Hyperparameters as they are given: nothing is learned (the word is ``None``)."""
 
@@ -136,6 +138,7 @@ class Given(LearningMethod):
         return Choice(task.kernel, task.start_ridge, math.nan, [], "Hyperparameters as given.")
 
 
+@saved("learn-median")
 class Median(LearningMethod):
     """The median heuristic: length scales at the median distance. It uses no labels; the ridge stays as given."""
 
@@ -227,6 +230,7 @@ def _usual_batch_size(kernel: Kernel) -> int:
     return max(1000, 2 * kernel.features.n_features if isinstance(kernel, FeatureKernel) else 0)
 
 
+@saved("learn-rademacher")
 class Rademacher(GradientMethod):
     """Learn by the Rademacher complexity bound, Eq. (12) of [Hsu2018]_.
 
@@ -280,6 +284,7 @@ class Rademacher(GradientMethod):
         return RademacherObjective(self.complexity_weight, loss, precision=precision)
 
 
+@saved("learn-held-out")
 class HeldOut(GradientMethod):
     """Learn by the loss on half of the rows by the embedding of the others, Eq. (13) of [Hsu2018]_.
 
@@ -314,6 +319,7 @@ class HeldOut(GradientMethod):
 LOSS = [StrOptions({"log", "brier", "calibrated"})]
 
 
+@saved("learn-leave-one-out")
 class LeaveOneOut(GradientMethod):
     """Learn by the loss at each row by the embedding of all others, in closed form.
 
@@ -350,6 +356,7 @@ class LeaveOneOut(GradientMethod):
         return LeaveOneOutObjective(self.complexity_weight, loss or loss_named(self.loss), precision=precision)
 
 
+@saved("learn-folds")
 class Folds(GradientMethod):
     """Learn by the loss at each fold by the embedding of the other folds.
 
@@ -393,6 +400,7 @@ class Folds(GradientMethod):
         return FoldsObjective(self.complexity_weight, loss, precision=precision, folds=n_folds)
 
 
+@saved("learn-empirical-risk")
 class EmpiricalRisk(GradientMethod):
     """Learn by the training loss alone. It overfits: it shows what the complexity term is for.
 

@@ -17,6 +17,7 @@ from kernelwright.inputs.options import Option
 from kernelwright.learning.loop import Journal
 from kernelwright.objectives import ObjectiveValue
 from kernelwright.parameters import bounds_from_here
+from kernelwright.storage.saved import saved
 
 __all__ = ["LBFGS", "OPTIMIZERS", "Adam", "Optimizing"]
 
@@ -29,6 +30,7 @@ class Optimizing(Option):
         raise NotImplementedError
 
 
+@saved("lbfgs")
 class LBFGS(Optimizing):
     """L-BFGS-B on the whole objective, within the bounds of the parameters.
 
@@ -86,6 +88,7 @@ class LBFGS(Optimizing):
         return str(found.message)
 
 
+@saved("adam")
 class Adam(Optimizing):
     """Adam on the whole objective or on mini-batches (Algorithm 1 of [Hsu2018]_).
 

@@ -19,6 +19,7 @@ from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives import CalibratedLogLoss, Hyperparameters, LeaveOneOutObjective
 from kernelwright.objectives.losses import BRIER, Loss
 from kernelwright.objectives.terms import USUAL_NOISE
+from kernelwright.storage.saved import saved
 
 __all__ = ["LEARNED_FROM", "Auto"]
 
@@ -31,6 +32,7 @@ STAGE_TOL = 1e-5
 LEARNED_FROM = 2000  # rows at most whose matrices are held
 
 
+@saved("learn-auto")
 class Auto(LearningMethod):
     """Leave-one-out loss with a small complexity term: first equal length scales, then one for each feature.
 

@@ -8,52 +8,48 @@ a part of each batch left to be scored by the embedding of the rest, that of Eq.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from kernelwright.embedding.dual import embed
-from kernelwright.embedding.primal import Moments, RidgeSystem
+from kernelwright.embedding.primal import Moments
 from kernelwright.embedding.support import FeatureSupport, KernelSupport, Support, nearest_other
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import Kernel
-from kernelwright.numerics.products import Outer, thin_product
-from kernelwright.objectives.losses import clipped_log_loss
-from kernelwright.objectives.objective import Setting, held_out, in_sample
+from kernelwright.numerics.products import Outer
+from kernelwright.objectives import Objective
+from kernelwright.objectives.terms import PrimalTerms, Setting
 from kernelwright.parameters import Positive, raw_bounds
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.calibration import calibrated_log_loss
 
-__all__ = ["Bound", "EmbeddingNetwork", "Head", "KernelHead", "LinearHead", "Parts", "Solution"]
+__all__ = ["BatchObjective", "EmbeddingNetwork", "Head", "HeadSolution", "KernelHead", "LinearHead", "Parts"]
 
 BLOCK_ENTRIES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
 BLOCK_ROWS = 512  # rows that go through a network at once when nothing is learned
 
 
 @dataclass(frozen=True)
-class Bound:
-    """What the objective of a batch is made of, besides the batch.
+class BatchObjective:
+    """What a batch is scored by: Eq. (12), or with a part of each batch left to be scored, Eq. (13).
 
-    ``sup`` is alpha^2 = sup k(x, x), the intercept included, or None for the largest value in the batch; ``scored``
-    is the share of a batch whose loss is counted, by the embedding of the rest (Eq. 13); at 0 all rows are embedded
-    and scored (Eq. 12).
+    ``tau`` weighs the complexity, for the number of all training rows. ``sup`` is alpha^2 = sup k(x, x), the intercept
+    included, or None for the largest value in the batch.
     """
 
+    objective: Objective
     tau: float
-    epsilon: float
     sup: float | None = None
-    scored: float = 0.0
 
-    def n_scored(self, n: int) -> int:
-        """How many of n rows, the last ones, are scored and not embedded."""
-        return min(max(round(self.scored * n), 1), n - 1) if self.scored > 0 and n > 1 else 0
+    def setting(self, ridge: float, sup: float) -> Setting:
+        """Return the numbers that the objective is evaluated at."""
+        return Setting(ridge, self.tau, sup, self.objective.loss)
 
 
 @dataclass(frozen=True)
@@ -78,11 +74,11 @@ class Head(nn.Module):
         super().__init__()
         self.ridge, self.intercept = ridge, intercept
 
-    def backward(self, Z: Tensor, data: TrainingSet, bound: Bound) -> Parts:
+    def backward(self, Z: Tensor, data: TrainingSet, goal: BatchObjective) -> Parts:
         """The objective at features Z of the rows of ``data``; its gradients go where autograd leaves them."""
         raise NotImplementedError
 
-    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> Solution:
+    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> HeadSolution:
         """The embedding of all rows of ``data``, whose points are inputs of the network.
 
         With ``choose_ridge``, the ridge is the one among multiples of the learned one that does best, by the
@@ -93,7 +89,7 @@ class Head(nn.Module):
     def apply_solution(
         self, new: Tensor, coefficients: Tensor, points: Tensor | None, support: Support
     ) -> tuple[Tensor, Tensor]:
-        """Raw outputs and support of features ``new`` by parts of a :class:`Solution`."""
+        """Raw outputs and support of features ``new`` by parts of a :class:`HeadSolution`."""
         raise NotImplementedError
 
     def keep_in_limits(self) -> None:
@@ -107,50 +103,26 @@ class Head(nn.Module):
 class LinearHead(Head):
     """The linear kernel on the features: ``W = (Z^T Z + n ridge)^-1 Z^T Y``, ``r = alpha |W|``."""
 
-    def backward(self, Z: Tensor, data: TrainingSet, bound: Bound) -> Parts:  # noqa: D102
+    def backward(self, Z: Tensor, data: TrainingSet, goal: BatchObjective) -> Parts:  # noqa: D102
         with torch.no_grad():
-            parts, d_Z, d_log_ridge = self.value_and_slopes(Z.detach(), data, bound)
-        slopes = {Z: d_Z, self.log_ridge: self.log_ridge.new_tensor(d_log_ridge)}
-        learned = [each for each in slopes if each.requires_grad]
-        torch.autograd.backward(learned, [slopes[each] for each in learned])
-        return parts
+            terms, d_Z = self.terms(Z.detach(), data, goal)
+        d_log_ridge = self.log_ridge.new_tensor(float(self.ridge.detach()) * terms.d_ridge)
+        _backward({Z: d_Z, self.log_ridge: d_log_ridge})
+        return Parts(terms.loss + goal.tau * terms.complexity, terms.loss, terms.complexity)
 
-    def value_and_slopes(self, Z: Tensor, data: TrainingSet, bound: Bound) -> tuple[Parts, Tensor, float]:
-        """The objective and its slopes in the features and in the logarithm of the ridge, in closed form.
-
-        With P = Z W at the scored rows, G = dloss/dP, ``H = S^-1 dq/dW`` and R = T - Z W at the embedded rows,
-        ``dq/dZ = (w R) H^T + (G - w Z H) W^T`` and ``dq/dnoise = -<H, W>``.
-        """
-        wide, w = self.widen(Z.cpu()), data.weights
-        embedded, scored = _parts(len(wide), bound)
-        weighted = bool((w != w[0]).any())
-        noise = float(self.ridge) * float(w[embedded].sum() if weighted else len(w[embedded]))
-        system = RidgeSystem.of(wide[embedded], noise, w[embedded] if weighted else None)
-        T, rows = data.targets.to(system.z), wide[scored].to(system.z)
-        W = system.weights(T[embedded])
-        ZW = thin_product(system.z, W.to(rows))
-        P = ZW if scored is embedded else thin_product(rows, W.to(rows))
-        loss, G = clipped_log_loss(P.double(), data.targets[scored], w[scored], bound.epsilon)
-        G = G.to(rows)
-
+    def terms(self, Z: Tensor, data: TrainingSet, goal: BatchObjective) -> tuple[PrimalTerms, Tensor]:
+        """Return the objective in closed form, and its slope in the features without the constant one."""
+        wide = self.widen(Z.cpu())
         lengths = torch.linalg.vecdot(wide, wide)
-        sup, squared_norm = float(lengths.max() if bound.sup is None else bound.sup), float(W.square().sum())
-        complexity = math.sqrt(sup * squared_norm)
-        steep = bound.tau / complexity if complexity > 0.0 else 0.0  # twice the slope in sup |W|^2
-
-        H = system.solve((G.T @ rows).T.double() + steep * sup * W)
-        ZH = thin_product(system.z, H.to(rows))
-        in_H, in_W = torch.zeros_like(T), torch.zeros_like(T)
-        in_H[embedded], in_W[embedded] = system.weighted(T[embedded] - ZW), -system.weighted(ZH)
-        in_W[scored] += G
-        d_Z = torch.cat([in_H, in_W], 1) @ torch.cat([H.T, W.T])[:, : Z.shape[1]].to(T)
-        if bound.sup is None:
+        sup = float(lengths.max() if goal.sup is None else goal.sup)
+        terms = goal.objective.primal(wide, data, goal.setting(float(self.ridge.detach()), sup))
+        d_Z = terms.d_features[:, : Z.shape[1]]
+        if goal.sup is None:
             longest = lengths.argmax()
-            d_Z[longest] += steep * squared_norm * wide[longest, : Z.shape[1]]
-        value = loss + bound.tau * complexity
-        return Parts(value, loss, complexity), d_Z.to(Z), -noise * float((H * W).sum())
+            d_Z[longest] += 2.0 * terms.d_sup * wide[longest, : Z.shape[1]]
+        return terms, d_Z.to(Z)
 
-    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> Solution:
+    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> HeadSolution:
         """By a sum over blocks of rows: only one block's features are held at a time."""
         return self.solve_sums(self.sum_up(network, data), network, data.subset(judged), choose_ridge=choose_ridge)
 
@@ -164,7 +136,7 @@ class LinearHead(Head):
 
     def solve_sums(
         self, moments: Moments, network: EmbeddingNetwork, some: TrainingSet, *, choose_ridge: bool
-    ) -> Solution:
+    ) -> HeadSolution:
         """The embedding of rows that have been summed up; ``some`` of them are judged."""
         ridge = float(self.ridge.detach())
         Z = self.widen(network.features(some.points))
@@ -175,7 +147,7 @@ class LinearHead(Head):
         ridge = best_ridge(ridge, left_out, some) if choose_ridge else ridge
         factor = moments.factor(ridge)
         W = moments.weights(factor)
-        return Solution(
+        return HeadSolution(
             ridge,
             W,
             points=None,
@@ -198,10 +170,10 @@ class LinearHead(Head):
         return torch.cat([Z, Z.new_ones(len(Z), 1)], 1) if self.intercept else Z
 
 
-def _parts(n: int, bound: Bound) -> tuple[Any, Any]:
-    """Which of n rows are embedded and which are scored; for all of them an index that makes no copy."""
-    n_embedded = n - bound.n_scored(n)
-    return (..., ...) if n_embedded == n else (slice(n_embedded), slice(n_embedded, None))
+def _backward(slopes: dict[Tensor, Tensor]) -> None:
+    """Hand slopes in closed form on to autograd, where anything is learned."""
+    learned = [each for each in slopes if each.requires_grad]
+    torch.autograd.backward(learned, [slopes[each].to(each) for each in learned])
 
 
 @saved("kernel-head", fields="kernel intercept", parameters="log_ridge")
@@ -212,25 +184,17 @@ class KernelHead(Head):
         super().__init__(ridge, intercept=intercept)
         self.kernel = kernel
 
-    def backward(self, Z: Tensor, data: TrainingSet, bound: Bound) -> Parts:  # noqa: D102
-        points = Z.to("cpu", torch.float64)
+    def backward(self, Z: Tensor, data: TrainingSet, goal: BatchObjective) -> Parts:  # noqa: D102
+        points, ridge = Z.to("cpu", torch.float64), float(self.ridge.detach())
         K = self.matrix(points)
-        sup = self.sup(points) if bound.sup is None else torch.tensor(bound.sup)
-        ridge = float(self.ridge.detach())
-        at = Setting(ridge, bound.tau, float(sup.detach()), "log", bound.epsilon)
-        if n_scored := bound.n_scored(len(Z)):
-            folds = np.repeat([0, 1], [len(Z) - n_scored, n_scored])
-            terms = held_out(K.detach(), data, at, folds)
-        else:
-            terms = in_sample(K.detach(), data, at)
+        sup = self.sup(points) if goal.sup is None else torch.tensor(goal.sup)
+        terms = goal.objective.dual(K.detach(), data, goal.setting(ridge, float(sup.detach())))
         d_kernel = terms.d_kernel.dense() if isinstance(terms.d_kernel, Outer) else terms.d_kernel
-        slopes = {K: d_kernel, sup: torch.tensor(terms.d_sup), self.log_ridge: self.log_ridge.new_tensor(1.0)}
-        slopes[self.log_ridge] *= terms.d_ridge * ridge
-        learned = [each for each in slopes if each.requires_grad]
-        torch.autograd.backward(learned, [slopes[each].to(each) for each in learned])
-        return Parts(terms.loss + bound.tau * terms.complexity, terms.loss, terms.complexity)
+        d_log_ridge = self.log_ridge.new_tensor(terms.d_ridge * ridge)
+        _backward({K: d_kernel, sup: torch.tensor(terms.d_sup), self.log_ridge: d_log_ridge})
+        return Parts(terms.loss + goal.tau * terms.complexity, terms.loss, terms.complexity)
 
-    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> Solution:
+    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> HeadSolution:
         """By one dense solve; the ridge is chosen among the judged rows alone, where there are fewer of them."""
         points = network.features(data.points)
         with torch.no_grad():
@@ -240,7 +204,7 @@ class KernelHead(Head):
             part = K[judged][:, judged]
             ridge = best_ridge(ridge, lambda ridge: embed(part, some, ridge).leave_one_out(), some)
         solved = embed(K, data, ridge)
-        return Solution(
+        return HeadSolution(
             ridge,
             solved.coefficients,
             points=points,
@@ -309,7 +273,7 @@ class EmbeddingNetwork(nn.Module):
 
 
 @dataclass(frozen=True)
-class Solution:
+class HeadSolution:
     """The embedding of all rows on top of a trained network."""
 
     ridge: float

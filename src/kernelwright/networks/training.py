@@ -19,10 +19,10 @@ from torch import Tensor
 
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
-from kernelwright.learning.optimisers import Step, TrainingResult, stopping
+from kernelwright.learning.loop import Step, TrainingResult, stopping
 from kernelwright.networks.checkpoint import Checkpoint
-from kernelwright.networks.heads import Bound, EmbeddingNetwork, Parts
-from kernelwright.objectives.losses import clipped_log_loss
+from kernelwright.networks.heads import BatchObjective, EmbeddingNetwork, Parts
+from kernelwright.objectives import HeldOutObjective
 from kernelwright.parameters import plain_values
 
 __all__ = ["Plan", "seeded", "train_network"]
@@ -83,7 +83,7 @@ def train_network(
     network: EmbeddingNetwork,
     data: TrainingSet,
     *,
-    bound: Bound,
+    goal: BatchObjective,
     plan: Plan,
     held_out: TrainingSet | None = None,
     callback: Callable[[Step], Any] | None = None,
@@ -95,7 +95,7 @@ def train_network(
     raises ``StopIteration`` stop training and keep it. With a checkpoint that already exists, the run goes on where
     it was left, and ends exactly where it would have ended without the break.
     """
-    run = _Run(network, data, bound, plan, held_out, callback, checkpoint)
+    run = _Run(network, data, goal, plan, held_out, callback, checkpoint)
     run.resume()
     with stopping(run.history) as stop:
         stop.message = run.take_epochs()
@@ -111,7 +111,7 @@ class _Run:
 
     network: EmbeddingNetwork
     data: TrainingSet
-    bound: Bound
+    goal: BatchObjective
     plan: Plan
     held_out: TrainingSet | None
     callback: Callable[[Step], Any] | None
@@ -141,14 +141,14 @@ class _Run:
 
     def batches(self) -> tuple[Tensor, ...]:
         """Row numbers of each batch of an epoch, of sizes that differ by at most one."""
-        whole = self.n_batches == 1 and self.bound.scored == 0
+        whole = self.n_batches == 1 and not isinstance(self.goal.objective, HeldOutObjective)
         order = torch.arange(len(self.data)) if whole else torch.randperm(len(self.data))
         return order.tensor_split(self.n_batches)
 
     def take_step(self, rows: Tensor) -> Parts:
         batch = self.data.subset(rows)
         self.optimiser.zero_grad()
-        parts = self.network.head.backward(self.network(batch.points), batch, self.bound)
+        parts = self.network.head.backward(self.network(batch.points), batch, self.goal)
         if self.plan.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.plan.max_grad_norm)
         for group in self.optimiser.param_groups:
@@ -178,7 +178,7 @@ class _Run:
         solution = self.network.head.solve(self.network, some, torch.arange(1), choose_ridge=False)
         new = self.network.features(held_out.points)
         outputs, _ = self.network.head.apply_solution(new, solution.coefficients, solution.points, solution.support)
-        return clipped_log_loss(outputs, held_out.targets, held_out.weights, self.bound.epsilon)[0]
+        return self.goal.objective.loss(outputs, held_out)[0]
 
     # checkpoints ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from kernelwright.learning.optimisers import Step
+from kernelwright.learning.loop import Step
 from kernelwright.reports.drawing import ACCENT, CLASS_COLOURS, GREEN, GREY, WARM, legend, new_axes, numbered, plain
 from kernelwright.uncertainty.scores import Reliability, rejection_curve, reliability
 
@@ -256,7 +256,7 @@ class LearningCurveDisplay:
     Examples
     --------
     >>> from kernelwright.reports import LearningCurveDisplay
-    >>> from kernelwright.learning.optimisers import Step
+    >>> from kernelwright.learning.loop import Step
     >>> display = LearningCurveDisplay([Step(1.0, 0.9, 2.0, {}), Step(0.5, 0.4, 3.0, {})]).plot()
     >>> display.ax_.lines[0].get_ydata().tolist()
     [1.0, 0.5]

@@ -14,12 +14,14 @@ from kernelwright.solvers.base import PRECISIONS, Solver
 from kernelwright.solvers.exact import Exact
 from kernelwright.solvers.landmarks import Landmarks
 from kernelwright.solvers.solution import Solution
+from kernelwright.storage.saved import saved
 
 __all__ = ["EXACT_UP_TO", "Auto"]
 
 EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
 
 
+@saved("auto-solver")
 class Auto(Solver):
     """Exact up to 8000 rows, landmarks beyond, by cost and by the memory there is.
 

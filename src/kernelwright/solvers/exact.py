@@ -17,6 +17,7 @@ from kernelwright.kernels import Kernel
 from kernelwright.kernels.vector import spread_rows
 from kernelwright.solvers.base import PRECISIONS, Solver, warn_of_fallback
 from kernelwright.solvers.solution import Solution
+from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.links import LeftOutOutputs
 
 __all__ = ["Exact", "solve_exactly"]
@@ -24,6 +25,7 @@ __all__ = ["Exact", "solve_exactly"]
 SINGLE_RESIDUAL = 1e-4  # by which outputs at training rows may miss, with kernel values of single precision
 
 
+@saved("exact-solver")
 class Exact(Solver):
     """All rows, exactly: ``n^3`` time once and ``n^2`` memory.
 

@@ -19,6 +19,7 @@ from kernelwright.kernels.feature import FeatureMap
 from kernelwright.numerics.memory import check_memory
 from kernelwright.solvers.base import Solver, usual_landmarks
 from kernelwright.solvers.solution import LEFT_OUT_ROWS, Solution
+from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.links import LeftOutOutputs
 
 __all__ = ["FEATURE_ROWS", "Explicit", "Fourier", "refuse_too_many_features", "solve_sums", "sum_up"]
@@ -44,6 +45,7 @@ class Explicit(Solver):
         return _solve_features(kernel.features, data, ridge, generator)
 
 
+@saved("fourier-solver")
 class Fourier(Solver):
     """Random Fourier features of a stationary kernel: ``n p^2`` work once and ``p^2`` memory.
 

@@ -16,12 +16,14 @@ from kernelwright.kernels import Kernel
 from kernelwright.solvers.base import Solver, usual_landmarks
 from kernelwright.solvers.exact import solve_exactly
 from kernelwright.solvers.solution import LEFT_OUT_ROWS, Solution, judged_by_new_rows
+from kernelwright.storage.saved import saved
 
 __all__ = ["Herding"]
 
 HERDING_CANDIDATES = 5000  # of each class: their kernel matrix must fit
 
 
+@saved("herding-solver")
 class Herding(Solver):
     """A subset that stands for each class: picked by kernel herding, weighted by how often each row was picked.
 

@@ -27,6 +27,7 @@ from kernelwright.solvers.base import PRECISIONS, Solver, usual_landmarks, warn_
 from kernelwright.solvers.exact import solve_exactly
 from kernelwright.solvers.held_out import hold_out
 from kernelwright.solvers.solution import LEFT_OUT_ROWS, Solution, judged_by_new_rows
+from kernelwright.storage.saved import saved
 
 __all__ = ["Landmarks"]
 
@@ -35,6 +36,7 @@ LANDMARK_ERROR = 1e-3  # in the mean square, by which outputs may miss with land
 LANDMARK_CANDIDATES = 5  # rows that are looked at for each landmark
 
 
+@saved("landmarks-solver")
 class Landmarks(Solver):
     """The span of landmarks: ``n M`` work a step, in few steps of preconditioned conjugate gradients.
 

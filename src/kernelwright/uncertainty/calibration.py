@@ -152,6 +152,7 @@ def drawn_to_prior(log_p: Tensor, support: Tensor, prior: Tensor) -> Tensor:
     return torch.where(trust < 1.0, mixed, log_p)
 
 
+@saved("probability-link")
 @dataclass(frozen=True)
 class Link:
     """Raw outputs and support of rows -> logarithms of their probabilities."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from kernelwright.embedding.fitted import LeftOutRows
+from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.calibration import Link
 
 __all__ = ["CalibrationScores", "scores_of", "smaller_scores"]
@@ -25,6 +26,7 @@ def scores_of(log_p: Tensor) -> Tensor:
     return (complement - log_p).nan_to_num(nan=torch.inf)  # p = 0 of all others: infinitely odd
 
 
+@saved("calibration-scores")
 @dataclass(frozen=True)
 class CalibrationScores:
     """Scores of the true classes at rows that a classifier has not seen."""

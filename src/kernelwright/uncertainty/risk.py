@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.bounds import (
     LOSSES,
     LeftOutLoss,
@@ -38,6 +39,7 @@ GROUPED = "Each group counts once, whatever its rows are many: it is about rows 
 HERDED = "But solver='herding' has picked its rows: they are not a random sample."
 
 
+@saved("risk-terms")
 @dataclass(frozen=True)
 class RiskTerms:
     """What a fit leaves behind for bounds on its risk."""

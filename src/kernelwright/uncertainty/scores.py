@@ -32,7 +32,7 @@ def reliability(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10)
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelwright.uncertainty.calibration import reliability
+    >>> from kernelwright.uncertainty.scores import reliability
     >>> curve = reliability(np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6]]), np.array([0, 1, 1]))
     >>> curve.confidence, curve.accuracy, curve.counts, round(curve.error, 2)
     (array([0.6, 0.9]), array([1. , 0.5]), array([1, 2]), 0.4)
@@ -61,7 +61,7 @@ def rejection_curve(
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelwright.uncertainty.calibration import rejection_curve
+    >>> from kernelwright.uncertainty.scores import rejection_curve
     >>> rejection_curve(np.array([[0.9, 0.1], [0.2, 0.8], [0.55, 0.45], [0.6, 0.4]]), np.array([0, 1, 1, 0]))
     (array([0.25, 0.5 , 0.75, 1.  ]), array([1.  , 1.  , 1.  , 0.75]))
     """

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from kernelwright import datasets
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.inputs.labels import one_hot
-from kernelwright.learning.optimisers import Step
+from kernelwright.learning.loop import Step
 from kernelwright.networks.heads import Bound, EmbeddingNetwork, Head, LinearHead, Parts
 from kernelwright.networks.training import Plan, seeded, train_network
 from kernelwright.objectives.losses import complexity_multiplier
