@@ -67,7 +67,7 @@ __all__ = [
     "save",
 ]
 
-_ROOMS = ("estimators", "errors", "persistence", "baselines")  # where names without a room of their own live
+_ROOMS = ("estimators", "errors", "persistence", "research.baselines")  # where names without a room of their own live
 
 
 def __getattr__(name: str) -> Any:
