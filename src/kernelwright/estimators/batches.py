@@ -49,8 +49,10 @@ def widened(
     return running.widened(places, ClassTargets(len(every)), len(every)), replace(info, classes=every)
 
 
-def add_rows(model: Any, running: RunningEmbedding, X: Any, y: Any, sample_weight: Any) -> RunningEmbedding:
-    """Check rows and add them to the sums."""
+def add_rows(
+    model: Any, running: RunningEmbedding, X: Any, y: Any, sample_weight: Any = None, *, unit: float = 1.0
+) -> RunningEmbedding:
+    """Check rows and add them to the sums; ``unit`` is what a weight of one counts."""
     if running.sums.sample.groups is not None:
         raise ValueError("Rows cannot be added to a model of 'groups'. Fit all rows at once, with their groups.")
     X, y = validate_data(model, X, y, dtype=np.float64, reset=False)
@@ -59,7 +61,7 @@ def add_rows(model: Any, running: RunningEmbedding, X: Any, y: Any, sample_weigh
         raise ValueError(f"Labels {list(unknown)} are new: pass all classes to the first call of partial_fit.")
     if isinstance(model.class_weight, str):
         raise ValueError("class_weight='balanced' needs all rows at once; pass a dict to fit in batches.")
-    weights = given_weights(y, sample_weight, model.class_weight) * model.weight_unit_
+    weights = given_weights(y, sample_weight, model.class_weight) * unit
     counted = weights > 0
     if not counted.any():
         return running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import joblib
@@ -11,18 +12,20 @@ import torch
 from torch import nn
 
 from kernelwright.estimators.arrows import FitPlan
+from kernelwright.estimators.progress import with_lines
 from kernelwright.features import FeatureMap
 from kernelwright.features.nystroem import Nystroem
 from kernelwright.inputs.arrays import seed_of, validate_data
 from kernelwright.inputs.blocks import Block, Chunks, SlicedRows
 from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
 from kernelwright.inputs.dataset import ClassInfo, Dataset, check_classes, check_rows, counted_groups
+from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed, Tabular
 from kernelwright.kernels.vector import HasLengthScales
-from kernelwright.learning import LearningMethod
-from kernelwright.solvers import Auto, Landmarks, Solver
+from kernelwright.learning import LearningMethod, learning_method
+from kernelwright.solvers import Auto, Exact, Landmarks, Solver, solver_of
 
-__all__ = ["asked_for", "check", "first_kernel", "kernel_as_given", "scale_for"]
+__all__ = ["asked_for", "check", "plan_of", "restarted", "settings_of", "starts_warm"]
 
 FLIPPED_LANDMARKS = 1000  # of a kernel that may be indefinite
 
@@ -119,3 +122,47 @@ def _check_chunks(
     info, kept = ClassInfo(classes, chunks.factors, weighted), np.ones(len(chunks), dtype=bool)
     few = len(chunks) <= chunks.n_gathered
     return Dataset.of(chunks.take(np.arange(len(chunks)))) if few else chunks, info, kept
+
+
+def plan_of(model: Any, *, warm: bool = False) -> FitPlan:
+    """Return what an estimator's settings ask for, words made objects; targets are known once rows are checked."""
+    owner = type(model).__name__
+    method, solver = learning_method(model.learn, owner), solver_of(model.solver, owner)
+    default = model.kernel is None and model.features is None
+    kernel = first_kernel(model.kernel, model.features, solver, model.random_state)
+    if model.kernel == "precomputed" and isinstance(solver, Auto):
+        solver = Exact(solver.precision)
+    return FitPlan(
+        copy.deepcopy(model.kernel_) if warm else kernel,
+        method,
+        solver,
+        ridge=model.ridge_ if warm else model.ridge,
+        scale=scale_for(model.scale, default_kernel=default),
+        targets=ClassTargets(0),
+        random_state=model.random_state,
+        default_kernel=default,
+        as_given=kernel_as_given(model.kernel, method),
+        warm=warm,
+        callback=with_lines(model.callback, model.verbose),
+    )
+
+
+def settings_of(model: Any) -> str:
+    """Return all that decides what an estimator learns from given rows, as text."""
+    aside = ("kernel", "features", "random_state", "callback", "verbose", "warm_start")
+    settings = {name: value for name, value in model.get_params(deep=True).items() if name not in aside}
+    return repr(sorted(settings.items(), key=str)) + asked_for(model.kernel, model.features)
+
+
+def starts_warm(model: Any, asked_before: str | None) -> bool:
+    """Tell whether to start where the last fit ended: unless another kernel was asked for since, or as given."""
+    asked = asked_for(model.kernel, model.features)
+    return bool(model.warm_start and model.learn is not None and asked_before == asked)
+
+
+def restarted(plan: FitPlan, model: Any, scaler: Any) -> FitPlan:
+    """Return the plan without its warm start where other columns vary now than in the last fit."""
+    before = getattr(model.scaler_, "columns_", None) if plan.warm else None
+    if before is None or np.array_equal(before, scaler.columns_):
+        return plan
+    return replace(plan_of(model), targets=plan.targets)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from kernelwright.embedding.fitted import LeftOutRows
 from kernelwright.estimators.arrows import (
@@ -25,19 +22,13 @@ from kernelwright.estimators.arrows import (
     solve,
     split,
 )
-from kernelwright.estimators.base import KernelEstimator, part_of
 from kernelwright.estimators.batches import add_rows, check_named, first_rows, has_features, widened
-from kernelwright.estimators.calibrating import (
-    Calibrated,
-    calibrate,
-    complexity_of,
-    risk_terms,
-    warn_if_flipped,
-)
-from kernelwright.estimators.checking import asked_for, check, first_kernel, kernel_as_given, scale_for
+from kernelwright.estimators.calibrating import Calibrated, calibrate, complexity_of, risk_terms, warn_if_flipped
+from kernelwright.estimators.checking import asked_for, check, plan_of, restarted, settings_of, starts_warm
+from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS, EmbeddingEstimator
 from kernelwright.estimators.probabilities import ProbabilityClassifier, warn_of_bad_fit
-from kernelwright.estimators.progress import progress, with_lines
-from kernelwright.estimators.refitting import without_parts
+from kernelwright.estimators.progress import progress
+from kernelwright.estimators.refitting import refitted_losses
 from kernelwright.estimators.streaming import RunningEmbedding
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
@@ -45,24 +36,21 @@ from kernelwright.inputs.blocks import Chunks
 from kernelwright.inputs.dataset import ClassInfo, Dataset
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Kernel
-from kernelwright.learning import METHODS, Choice, LearningMethod, Step, learning_method
-from kernelwright.solvers import SOLVERS, Exact, Explicit, Solution, Solver, solver_of
-from kernelwright.solvers import Auto as AutoSolver
+from kernelwright.learning import Choice, LearningMethod, Step, learning_method
+from kernelwright.solvers import Explicit, Solution, Solver
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.bounds import LeftOutLoss
-from kernelwright.uncertainty.risk import left_out_losses, means_of_groups
+from kernelwright.uncertainty.risk import means_of_groups
 
 __all__ = ["EmbeddingClassifier"]
-
-REFITTED_UP_TO, REFITTED_PARTS = 2000, 10  # rows and parts, for an estimate of the risk without what learning hides
 
 
 @saved(
     "embedding-classifier",
-    fields="classes_ class_weight_ weight_unit_ embedding_ link_ complexity_ training_loss_ objective_ history_ n_iter_ "
-    "batch_size_ _info _risk _holdout _refitted _asked _fitted_by",
+    fields="classes_ class_weight_ embedding_ link_ complexity_ training_loss_ objective_ history_ "
+    "n_iter_ batch_size_ _info _risk _holdout _refitted _asked _fitted_by",
 )
-class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
+class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
     """Class probabilities from a kernel that is learned from the data.
 
     A conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge are
@@ -89,9 +77,8 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
         lambda: the start value where it is learned, the value itself where it is not.
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
         Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
-        "clip" is Eq. (6). Any scikit-learn calibrator is fitted to the same outputs: a classifier
-        (``LogisticRegression()``) to all of them at once, a regressor (``IsotonicRegression(out_of_bounds="clip")``) to
-        those of each class.
+        "clip" is Eq. (6). A scikit-learn calibrator is fitted to the same outputs: a classifier to all of them at once,
+        a regressor (``IsotonicRegression(out_of_bounds="clip")``) to those of each class.
     scale : {"auto", "standard", "unit", None}, default="auto"
         What is done to the inputs first. "auto" gives the default kernel its own views of a table and leaves the inputs
         of a given kernel untouched.
@@ -111,33 +98,18 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
     ----------
     classes_ : ndarray
     embedding_ : FittedEmbedding
-        The solved embedding; the attributes from ``kernel_`` to ``coefficients_`` are parts of it.
+        The solved embedding (:class:`kernelwright.embedding.fitted.FittedEmbedding`). Parts of it: ``kernel_`` (a copy
+        of ``kernel`` with the learned numbers), ``features_``, ``ridge_``, ``scaler_``, ``prior_`` (what raw outputs
+        return to far from all data), ``points_`` (distinct training points or landmarks as the kernel sees them),
+        ``coefficients_`` (V of Eq. (5), or W of features), ``solver_`` (a word; "explicit" for features),
+        ``n_landmarks_`` (points or features), ``precision_``, ``jitter_`` (what had to be added to the diagonal, with a
+        :class:`~kernelwright.NumericalRepairWarning`).
     link_ : Link
-        From raw outputs to probabilities: ``probability_map_``, ``class_prior_`` (class frequencies, which
-        probabilities return to far from all data) and ``trust_`` (in the model, the rest is the class frequencies'; one
+        From raw outputs to probabilities. Parts of it: ``probability_map_``, ``class_prior_`` (class frequencies, which
+        probabilities return to far from all data), ``trust_`` (in the model rather than in the class frequencies: one,
         but for tables of a few dozen rows in which luck cannot be told from signal).
-    kernel_ : Kernel
-        A copy of ``kernel`` with the learned numbers.
-    features_, ridge_, scaler_
-    solver_ : str
-        How the embedding is held ("explicit" where ``features`` are given).
-    prior_ : ndarray
-        What the raw outputs return to far from all data: class frequencies (moved a little, with the probability map,
-        to where leave-one-out outputs are best calibrated), or zeros where ``learn`` is one of the paper's methods.
-    precision_ : {"single", "double"}
-        Of the kernel matrix that the embedding was solved with.
-    jitter_ : float
-        What had to be added to the diagonal of the final system so that it could be factorised, with a
-        :class:`~kernelwright.NumericalRepairWarning`; 0 where nothing had to be.
-    points_, coefficients_ : ndarray
-        Distinct training points (or landmarks) as the kernel sees them, and V of Eq. (5); with features, ``points_`` is
-        empty and the coefficients are W.
-    n_landmarks_ : int
-        Number of points or features that the coefficients belong to.
-    complexity_ : float
-        The bound r of Eq. (11) at the end.
-    objective_ : float
-        Value of the objective that was learned by (NaN where there was none).
+    complexity_, objective_ : float
+        The bound r of Eq. (11) at the end; the value of the objective that was learned by (NaN where there was none).
     history_ : list of Step
     n_iter_ : int
     batch_size_ : int or None
@@ -148,48 +120,25 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
     -----
     Weights are relative: a factor on all of them changes nothing. A row of weight two moves the embedding as two equal
     rows would, but it is one observation, and is left out as a whole; two equal rows are two, and are left out one at a
-    time, unless ``groups`` says that they belong together. So a weight equals as many copies where nothing is left out
-    (``learn=None`` with ``probability="clip"``), and where copies are in one group. Equal rows of equal weight are
-    merged (with ``features``, up to 5000 rows): cost is cubic, memory quadratic in the number of distinct rows while
-    the solver is exact.
-
-    With ``class_weight`` all probabilities are those of the weighted population, in which each class is as frequent as
-    its weight makes it; ``predict_proba(X, unweighted=True)`` gives those of rows as they come.
+    time, unless ``groups`` says that they belong together. Equal rows of equal weight are merged (with ``features``, up
+    to 5000 rows): cost is cubic, memory quadratic in the number of distinct rows while the solver is exact. With
+    ``class_weight`` all probabilities are those of the weighted population; ``predict_proba(X, unweighted=True)`` gives
+    those of rows as they come.
 
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from sklearn.model_selection import train_test_split
     >>> from kernelwright import EmbeddingClassifier
     >>> X, y = load_wine(return_X_y=True)
-    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    >>> model = EmbeddingClassifier().fit(X_train, y_train)
-    >>> bool(model.score(X_test, y_test) > 0.95)
-    True
-    >>> model.predict_proba(X_test).shape
-    (45, 3)
+    >>> model = EmbeddingClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.95), model.predict_proba(X[1::2]).shape
+    (True, (89, 3))
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [Kernel, StrOptions({"precomputed"}), None],
-        "features": [FeatureMap, None],
-        "learn": [LearningMethod, StrOptions(set(METHODS)), None],
-        "solver": [Solver, StrOptions(set(SOLVERS))],
-        "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = EMBEDDING_CONSTRAINTS | {
         "probability": [StrOptions({"auto", "power", "softmax", "clip"}), HasMethods(["fit", "predict"])],
-        "scale": [StrOptions({"auto", "standard", "unit"}), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
-        "callback": [callable, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
-
-    kernel_, features_, scaler_ = (part_of("embedding_", name) for name in ("kernel", "features", "scaler"))
-    ridge_, prior_, solver_ = (part_of("embedding_", name) for name in ("ridge", "prior", "solver"))
-    points_, coefficients_, jitter_ = (part_of("embedding_", name) for name in ("points", "coefficients", "jitter"))
-    precision_, n_landmarks_ = (part_of("embedding_", name) for name in ("precision", "size"))
-    n_support_rows_ = part_of("embedding_", "n_support_rows")
 
     def __init__(
         self,
@@ -237,7 +186,7 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
         """
         self._validate_params()
         with progress(self.verbose):
-            plan = self._plan(warm=self._starts_warm())
+            plan = plan_of(self, warm=starts_warm(self, vars(self).pop("_asked", None)))
             rows, info, kept = check(self, plan, X, y, sample_weight, groups)
             plan = replace(plan, targets=ClassTargets(len(info.classes)))
             random, held = generator(self.random_state), None
@@ -248,7 +197,7 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
             else:
                 parts = split(rows, plan)
                 data = prepare(rows, parts, plan)
-                plan = self._restarted(plan, data.scaler)
+                plan = restarted(plan, self, data.scaler)
                 solver, scaler = plan.solver_for(len(data.embedded)), data.scaler
                 choice = learn(data.learned, plan, solver, random)
                 solution = solve(choice, data.embedded, solver, random)
@@ -258,41 +207,9 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
             self._report(choice, held)
         return self
 
-    def _plan(self, *, warm: bool = False) -> FitPlan:
-        """Return what is asked for, words made objects; the targets are known once rows have been checked."""
-        method, solver = learning_method(self.learn, type(self).__name__), solver_of(self.solver, type(self).__name__)
-        default = self.kernel is None and self.features is None
-        kernel = first_kernel(self.kernel, self.features, solver, self.random_state)
-        return FitPlan(
-            copy.deepcopy(self.kernel_) if warm else kernel,
-            method,
-            Exact(solver.precision) if self.kernel == "precomputed" and isinstance(solver, AutoSolver) else solver,
-            ridge=self.ridge_ if warm else self.ridge,
-            scale=scale_for(self.scale, default_kernel=default),
-            targets=ClassTargets(0),
-            random_state=self.random_state,
-            default_kernel=default,
-            as_given=kernel_as_given(self.kernel, method),
-            warm=warm,
-            callback=with_lines(self.callback, self.verbose),
-        )
-
-    def _starts_warm(self) -> bool:
-        """Tell whether to start where the last fit ended: unless another kernel was asked for since, or as given."""
-        asked = self.__dict__.pop("_asked", None)  # what fails from here on is nothing to start from
-        return bool(self.warm_start and self.learn is not None and asked == asked_for(self.kernel, self.features))
-
-    def _restarted(self, plan: FitPlan, scaler: Any) -> FitPlan:
-        """Return the plan without its warm start where other columns vary now than in the last fit."""
-        before = getattr(self.scaler_, "columns_", None) if plan.warm else None
-        if before is None or np.array_equal(before, scaler.columns_):
-            return plan
-        return replace(self._plan(), targets=plan.targets)
-
     def _keep(self, found: Calibrated, solution: Solution, plan: FitPlan, info: ClassInfo) -> None:
         """Keep what predictions and bounds need; warn of a fit that rows left out contradict."""
         self.classes_, self.class_weight_, self._info = info.classes, info.class_weight, info
-        self.weight_unit_ = info.unit
         self.embedding_, self.link_ = found.embedding, found.link
         self.complexity_ = complexity_of(solution, plan, found.embedding)
         weighted = info.weighted or self.class_weight is not None
@@ -311,7 +228,7 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
         if held is not None and len(held):
             losses = self._losses(*self.embedding_.outputs(held.X, held.points), self.classes_[held.y])
             self._holdout = losses if held.groups is None else means_of_groups(losses, held.groups)
-        self._asked, self._fitted_by = asked_for(self.kernel, self.features), self._settings()
+        self._asked, self._fitted_by = asked_for(self.kernel, self.features), settings_of(self)
 
     # more rows -------------------------------------------------------------------------------------------
 
@@ -331,7 +248,8 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
         sample_weight : array-like, optional
         """
         if "embedding_" in vars(self):
-            return self._continued(add_rows(self, self._running(), X, y, sample_weight))
+            running = add_rows(self, self._running(), X, y, sample_weight, unit=self._info.unit)
+            return self._continued(running)
         check_named(y, classes)
         self.fit(X, y, sample_weight)
         if classes is None:
@@ -348,16 +266,11 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
         Examples
         --------
         >>> import numpy as np
-        >>> from kernelwright import EmbeddingClassifier
-        >>> from kernelwright.features import RandomFourier
-        >>> rng = np.random.default_rng(0)
-        >>> def batches():
-        ...     for _ in range(10):
-        ...         X = rng.normal(size=(1000, 2))
-        ...         yield X, (X[:, 0] * X[:, 1] > 0).astype(int)
-        >>> model = EmbeddingClassifier(features=RandomFourier(100), random_state=0).fit_batches(batches())
-        >>> X, y = next(batches())
-        >>> bool(model.score(X, y) > 0.95)
+        >>> from kernelwright import EmbeddingClassifier, features
+        >>> parts = np.random.default_rng(0).normal(size=(10, 1000, 2))
+        >>> batches = ((X, X[:, 0] * X[:, 1] > 0) for X in parts)
+        >>> model = EmbeddingClassifier(features=features.RandomFourier(100), random_state=0).fit_batches(batches)
+        >>> bool(model.score(parts[0], parts[0].prod(1) > 0) > 0.95)
         True
         """
         rest = iter(batches)
@@ -366,7 +279,7 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
         self.partial_fit(X, y, classes)
         running = self._running()
         for X, y in rest:
-            running = add_rows(self, running, X, np.asarray(y), None)
+            running = add_rows(self, running, X, np.asarray(y), unit=self._info.unit)
         return self._continued(running)
 
     def _running(self) -> RunningEmbedding:
@@ -376,28 +289,12 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
     def _continued(self, running: RunningEmbedding) -> Self:
         """Solve an embedding with other sums, and calibrate it."""
         solution, info = running.solution(), replace(self._info, weighted=self._info.weighted or running.weighted)
-        plan = replace(self._plan(), targets=running.targets)
-        embedding = replace(
-            self.embedding_,
-            coefficients=solution.coefficients,
-            prior=solution.left_out.rows.prior,
-            ridge=running.ridge,
-            support=solution.support,
-            sums=solution.sums,
-            jitter=solution.jitter,
-        )
+        plan = replace(plan_of(self), targets=running.targets)
+        embedding = running.embedding(self.embedding_, solution)
         self._keep(calibrate(solution, embedding, plan, self.probability), solution, plan, info)
         return self
 
     # predictions -----------------------------------------------------------------------------------------
-
-    def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
-        return self.embedding_.outputs(self._check_new(X))
-
-    def output_blocks(self, X: Any, n_rows: int | None = None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield kernel values with the training points (or features), raw outputs and support, some rows at a time."""
-        for values, outputs, support in self.embedding_.blocks(self._check_new(X), n_rows=n_rows):
-            yield values.double(), outputs, support
 
     def without_each_row(self) -> LeftOutRows:
         """Return the leave-one-out models of an exact or explicit embedding, in closed form."""
@@ -405,43 +302,8 @@ class EmbeddingClassifier(ProbabilityClassifier, KernelEstimator):
         targets = ClassTargets(len(self.classes_)).encode(self.embedding_.rows.strata)
         return self.embedding_.without_each_row(targets)
 
-    def embedding_weights(self, X: Any) -> np.ndarray:
-        """Return ``A^-1 k(x)`` of Eq. (2): the weight of each training row in ``E[g(Y) | x] ~ sum_i w_i g(y_i)``.
-
-        The factor of A is not kept after ``fit``, so each call solves anew. Only an exact solution has them.
-        """
-        check_is_fitted(self)
-        if self.solver_ != "exact":
-            raise ValueError(f"Weights of all training rows exist with solver='exact' only, not {self.solver_!r}.")
-        return self.embedding_.row_weights(self._check_new(X))
-
     def _refitted_losses(self) -> tuple[dict[str, LeftOutLoss], int]:
-        """Return losses at each part of the rows by all that the others teach: kernel, ridge and probabilities.
-
-        They exist for exact solutions of few rows, learned from these rows by the present settings.
-        """
-        plan, rows = (
-            replace(self._plan(), callback=None, targets=ClassTargets(len(self.classes_))),
-            self.embedding_.rows,
-        )
-        elsewhere = self.kernel == "precomputed" or plan.method.kernel_share is not None
-        exact = self.solver_ == "exact" and len(self.points_) <= REFITTED_UP_TO
-        if not exact or elsewhere or self._fitted_by != self._settings():
-            return {}, 0
         if self._refitted is None:
-            data = rows.training_set(self.embedding_.points, plan.targets.encode(rows.strata)).unmerged()
-            outputs, log_p = without_parts(
-                data,
-                REFITTED_PARTS,
-                lambda: replace(plan, kernel=self._plan().kernel),
-                lambda *found: calibrate(*found, self.probability),
-                balanced=isinstance(self.class_weight, str),
-            )
-            self._refitted = left_out_losses(outputs, log_p, data), min(REFITTED_PARTS, data.n_units)
+            targets = ClassTargets(len(self.classes_))
+            self._refitted = refitted_losses(self, targets, unchanged=self._fitted_by == settings_of(self))
         return self._refitted
-
-    def _settings(self) -> str:
-        """Return all that decides what is learned from given rows, as text."""
-        aside = ("kernel", "features", "random_state", "callback", "verbose", "warm_start")
-        settings = {name: value for name, value in self.get_params(deep=True).items() if name not in aside}
-        return repr(sorted(settings.items(), key=str)) + asked_for(self.kernel, self.features)

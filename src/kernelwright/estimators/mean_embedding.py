@@ -24,11 +24,11 @@ from kernelwright.inputs.arrays import generator, plain, validate_data
 from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta, Precomputed
-from kernelwright.learning.loop import Step
 from kernelwright.learning import LearningMethod, LearningTask, choose, learning_method
-from kernelwright.objectives.losses import BRIER
+from kernelwright.learning.loop import Step
 from kernelwright.numerics.linalg import Factor, low_rank_root
 from kernelwright.numerics.threads import threads_for
+from kernelwright.objectives.losses import BRIER
 from kernelwright.solvers import Exact
 from kernelwright.storage.saved import saved
 

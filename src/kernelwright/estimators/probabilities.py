@@ -157,12 +157,12 @@ class ProbabilityClassifier(ClassifierMixin):
         Parameters
         ----------
         method : str, default="rademacher"
-            "rademacher" is Theorem 4 of [Hsu2018]_, Eq. (11). It is almost always vacuous.
-            "rademacher-fixed-kernel" has 4e / sqrt(n) in place of 4e, and holds where the kernel was learned from other
-            rows than the embedding (``kernel_share`` of the learning method) or not learned at all. "holdout", the tightest, needs rows that
-            were not fitted: pass them, or let ``fit`` keep some (``holdout_share`` of the learning method). "leave-one-out" is an estimate
-            with no guarantee, and an upper limit (``upper``) that holds about as often as it says. For an exact
-            solution of up to 2000 rows it learns anew without each of ten parts of them, once.
+            "rademacher" is Theorem 4 of [Hsu2018]_, Eq. (11). It is almost always vacuous. "rademacher-fixed-kernel"
+            has 4e / sqrt(n) in place of 4e, and holds where the kernel was learned from other rows than the embedding
+            (``kernel_share`` of the learning method) or not learned at all. "holdout", the tightest, needs rows that
+            were not fitted: pass them, or let ``fit`` keep some (``holdout_share`` of the learning method).
+            "leave-one-out" is an estimate with no guarantee, and an upper limit (``upper``) that holds about as often
+            as it says. For an exact solution of up to 2000 rows it learns anew without each of ten parts, once.
         X, y : array-like, optional
             Rows that the model has never seen, for "holdout"; they must be independent, so of groups one row each.
         beta : float, default=0.05
@@ -233,7 +233,7 @@ FITTED, APART, JUDGED_FROM = 0.98, 0.3, 20  # shares of rows that are told, and 
 
 
 def warn_of_bad_fit(answers: Tensor, fitted: TrainingSet, log_p: Tensor, left_out: TrainingSet) -> None:
-    """Warn where rows left out contradict the fit: they are predicted no better than by chance, or far better than stated.
+    """Warn where rows left out contradict the fit: predicted no better than by chance, or far better than stated.
 
     ``answers`` are the numbers of the classes named at fitted rows, ``log_p`` those of probabilities at rows left out.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,17 +14,23 @@ from torch import Tensor
 from kernelwright.embedding.fitted import EmbeddedRows, FittedEmbedding
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.estimators.arrows import FitPlan, embedding_of, learn, solve
-from kernelwright.estimators.calibrating import Calibrated
+from kernelwright.estimators.calibrating import Calibrated, calibrate
+from kernelwright.estimators.checking import plan_of
 from kernelwright.inputs.arrays import generator
+from kernelwright.inputs.targets import Targets
 from kernelwright.solvers import Solution
+from kernelwright.uncertainty.bounds import LeftOutLoss
+from kernelwright.uncertainty.risk import left_out_losses
 
-__all__ = ["without_parts"]
+__all__ = ["refitted_losses", "without_parts"]
 
-Calibrate = Callable[[Solution, FittedEmbedding, FitPlan], Calibrated]
+REFITTED_UP_TO, REFITTED_PARTS = 2000, 10  # rows and parts, for an estimate of the risk without what learning hides
+
+CalibrateStep = Callable[[Solution, FittedEmbedding, FitPlan], Calibrated]
 
 
 def without_parts(
-    rows: TrainingSet, n_parts: int, new_plan: Callable[[], FitPlan], calibrate: Calibrate, *, balanced: bool
+    rows: TrainingSet, n_parts: int, new_plan: Callable[[], FitPlan], calibrated: CalibrateStep, *, balanced: bool
 ) -> tuple[Tensor, Tensor]:
     """Return outputs and log probabilities of all rows, each by a model of the rows that are not in its part.
 
@@ -34,7 +41,8 @@ def without_parts(
     n_parts : int
     new_plan : callable
         Gives a plan with a kernel that nothing was learned of.
-    calibrate : callable
+    calibrated : callable
+        Fits the link of a solution.
     balanced : bool
         Whether classes are to weigh the same in every part.
     """
@@ -52,11 +60,11 @@ def without_parts(
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the model of all rows has given its own
-            outputs[held], log_p[held] = _taught_by(some, rows.points[held], plan, calibrate)
+            outputs[held], log_p[held] = _taught_by(some, rows.points[held], plan, calibrated)
     return outputs, log_p
 
 
-def _taught_by(data: TrainingSet, new: Tensor, plan: FitPlan, calibrate: Calibrate) -> tuple[Tensor, Tensor]:
+def _taught_by(data: TrainingSet, new: Tensor, plan: FitPlan, calibrated: CalibrateStep) -> tuple[Tensor, Tensor]:
     """Return outputs and log probabilities at new points by a model of other rows."""
     data = replace(data, weights=data.weights * (data.n_units / data.total_weight))
     if plan.method.shrinks_to_frequencies:
@@ -66,6 +74,27 @@ def _taught_by(data: TrainingSet, new: Tensor, plan: FitPlan, calibrate: Calibra
     solution = solve(choice, data, solver, random)
     rows = EmbeddedRows.of(np.ones(len(data), dtype=bool), np.arange(len(data)), data.weights.numpy(), data)
     embedding = embedding_of(solution, choice, scaler=None, rows=rows, solver=solver)
-    found = calibrate(solution, embedding, plan)
+    found = calibrated(solution, embedding, plan)
     outputs, support = found.embedding.outputs(None, new)
     return outputs, found.link(outputs, support)
+
+
+def refitted_losses(model: Any, targets: Targets, *, unchanged: bool) -> tuple[dict[str, LeftOutLoss], int]:
+    """Return losses at each part of the rows by all that the others teach, and the number of parts.
+
+    They exist for exact solutions of few rows, learned from these rows by settings that are ``unchanged``.
+    """
+    plan, embedding = replace(plan_of(model), callback=None, targets=targets), model.embedding_
+    elsewhere = model.kernel == "precomputed" or plan.method.kernel_share is not None
+    exact = embedding.solver == "exact" and len(embedding.points) <= REFITTED_UP_TO
+    if not exact or elsewhere or not unchanged:
+        return {}, 0
+    rows = embedding.rows.training_set(embedding.points, targets.encode(embedding.rows.strata)).unmerged()
+    outputs, log_p = without_parts(
+        rows,
+        REFITTED_PARTS,
+        lambda: replace(plan, kernel=plan_of(model).kernel),
+        lambda *found: calibrate(*found, model.probability),
+        balanced=isinstance(model.class_weight, str),
+    )
+    return left_out_losses(outputs, log_p, rows), min(REFITTED_PARTS, rows.n_units)

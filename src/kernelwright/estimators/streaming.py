@@ -128,3 +128,15 @@ class RunningEmbedding:
     def solution(self) -> Solution:
         """Solve the embedding of all rows so far."""
         return solve_sums(self.with_prior().sums, self.kernel.features, self.ridge)
+
+    def embedding(self, before: FittedEmbedding, solution: Solution) -> FittedEmbedding:
+        """Return a fitted embedding with the solution of all rows so far."""
+        return replace(
+            before,
+            coefficients=solution.coefficients,
+            prior=solution.left_out.rows.prior,
+            ridge=self.ridge,
+            support=solution.support,
+            sums=solution.sums,
+            jitter=solution.jitter,
+        )

@@ -96,7 +96,7 @@ def check_classes(
 
 
 def given_weights(y: np.ndarray, sample_weight: Any, class_weight: dict[Any, float] | None) -> np.ndarray:
-    """Return weights as they are given. What a weight of one means is settled by the first rows, for all that follow."""
+    """Return weights as given. What a weight of one means is settled by the first rows, for all that follow."""
     weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
     classes, place = np.unique(y, return_inverse=True)
     of_class = class_weight or {}

@@ -62,9 +62,11 @@ class Journal:
     generator: torch.Generator | None = None  # of mini-batches
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
+        """Return the parameters that are learned, by name."""
         return {name: p for name, p in self.hyper.named_parameters() if p.requires_grad}
 
     def evaluate(self, rows: Tensor | None = None) -> ObjectiveValue:
+        """Evaluate the objective at some rows, or at all of them, and remember the best point."""
         data = self.data if rows is None else self.data.subset(rows)
         evaluation = self.objective(self.hyper, data, self.workspace)
         if rows is None and evaluation.value < self.best_value:
@@ -72,6 +74,7 @@ class Journal:
         return evaluation
 
     def record(self, evaluation: ObjectiveValue, whole: bool = True) -> None:
+        """Write a step into the history and call the callback."""
         if not whole:  # values of different batches cannot be compared: the newest state counts as best
             self.best_value, self.best_state = evaluation.value, _state(self.hyper)
         step = Step(evaluation.value, evaluation.loss, evaluation.complexity, plain_values(self.hyper), self.stage)

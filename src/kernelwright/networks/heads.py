@@ -78,7 +78,9 @@ class Head(nn.Module):
         """The objective at features Z of the rows of ``data``; its gradients go where autograd leaves them."""
         raise NotImplementedError
 
-    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> HeadSolution:
+    def solve(
+        self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool
+    ) -> HeadSolution:
         """The embedding of all rows of ``data``, whose points are inputs of the network.
 
         With ``choose_ridge``, the ridge is the one among multiples of the learned one that does best, by the
@@ -122,7 +124,9 @@ class LinearHead(Head):
             d_Z[longest] += 2.0 * terms.d_sup * wide[longest, : Z.shape[1]]
         return terms, d_Z.to(Z)
 
-    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> HeadSolution:
+    def solve(
+        self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool
+    ) -> HeadSolution:
         """By a sum over blocks of rows: only one block's features are held at a time."""
         return self.solve_sums(self.sum_up(network, data), network, data.subset(judged), choose_ridge=choose_ridge)
 
@@ -194,7 +198,9 @@ class KernelHead(Head):
         _backward({K: d_kernel, sup: torch.tensor(terms.d_sup), self.log_ridge: d_log_ridge})
         return Parts(terms.loss + goal.tau * terms.complexity, terms.loss, terms.complexity)
 
-    def solve(self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool) -> HeadSolution:
+    def solve(
+        self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool
+    ) -> HeadSolution:
         """By one dense solve; the ridge is chosen among the judged rows alone, where there are fewer of them."""
         points = network.features(data.points)
         with torch.no_grad():

@@ -41,7 +41,7 @@ class LeaveOneOutObjective(Objective):
 
 
 def _primal(Z: Tensor, data: TrainingSet, at: Setting) -> PrimalTerms:
-    """Evaluate by leverages; the solve inside is differentiated in closed form (:mod:`kernelwright.embedding.primal`)."""
+    """Evaluate by leverages; the solve inside is differentiated in closed form (``embedding/primal.py``)."""
     with torch.enable_grad():
         z = Z.detach().requires_grad_()
         noise = torch.tensor(at.ridge * data.total_weight, dtype=torch.float64, requires_grad=True)

@@ -66,7 +66,7 @@ class HeldOutObjective(Objective):
 class FoldsObjective(Objective):
     """The loss at each fold by the embedding of the others, plus tau r.
 
-    ``folds`` is a number of folds, or a fold number for each row. Rows keep the noise they have in the embedding of all.
+    ``folds`` is a number of folds, or a fold number for each row. Rows keep their noise in the embedding of all.
     """
 
     loss: Loss = BRIER

@@ -1,0 +1,65 @@
+"""What estimators of a conditional embedding share: settings, parts of a fit, what is read off the embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from kernelwright.embedding.fitted import FittedEmbedding
+from kernelwright.estimators.base import KernelEstimator, part_of
+from kernelwright.features import FeatureMap
+from kernelwright.kernels import Kernel
+from kernelwright.learning import METHODS, LearningMethod
+from kernelwright.solvers import SOLVERS, Solver
+
+__all__ = ["EMBEDDING_CONSTRAINTS", "EmbeddingEstimator"]
+
+EMBEDDING_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [Kernel, StrOptions({"precomputed"}), None],
+    "features": [FeatureMap, None],
+    "learn": [LearningMethod, StrOptions(set(METHODS)), None],
+    "solver": [Solver, StrOptions(set(SOLVERS))],
+    "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+    "scale": [StrOptions({"auto", "standard", "unit"}), None],
+    "warm_start": ["boolean"],
+    "callback": [callable, None],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+
+
+class EmbeddingEstimator(KernelEstimator):
+    """An estimator that leaves an ``embedding_`` behind; what it predicts of the outputs is a subclass's."""
+
+    embedding_: FittedEmbedding
+
+    kernel_, features_, scaler_ = (part_of("embedding_", name) for name in ("kernel", "features", "scaler"))
+    ridge_, prior_, solver_ = (part_of("embedding_", name) for name in ("ridge", "prior", "solver"))
+    points_, coefficients_, jitter_ = (part_of("embedding_", name) for name in ("points", "coefficients", "jitter"))
+    precision_, n_landmarks_ = (part_of("embedding_", name) for name in ("precision", "size"))
+    n_support_rows_ = part_of("embedding_", "n_support_rows")
+
+    def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
+        X = self._check_new(X)
+        return self.embedding_.outputs(X)
+
+    def output_blocks(self, X: Any, n_rows: int | None = None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield kernel values with the training points (or features), raw outputs and support, some rows at a time."""
+        for values, outputs, support in self.embedding_.blocks(self._check_new(X), n_rows=n_rows):
+            yield values.double(), outputs, support
+
+    def embedding_weights(self, X: Any) -> np.ndarray:
+        """Return ``A^-1 k(x)`` of Eq. (2): the weight of each training row in ``E[g(Y) | x] ~ sum_i w_i g(y_i)``.
+
+        The factor of A is not kept after ``fit``, so each call solves anew. Only an exact solution has them.
+        """
+        check_is_fitted(self)
+        if self.solver_ != "exact":
+            raise ValueError(f"Weights of all training rows exist with solver='exact' only, not {self.solver_!r}.")
+        return self.embedding_.row_weights(self._check_new(X))
