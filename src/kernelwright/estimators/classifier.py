@@ -140,6 +140,8 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
+    _refitted: tuple[dict[str, LeftOutLoss], int] | None
+
     def __init__(
         self,
         kernel: Kernel | str | None = None,
@@ -186,7 +188,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         """
         self._validate_params()
         with progress(self.verbose):
-            plan = plan_of(self, warm=starts_warm(self, vars(self).pop("_asked", None)))
+            plan = plan_of(self, warm=starts_warm(self, self.__dict__.pop("_asked", None)))
             rows, info, kept = check(self, plan, X, y, sample_weight, groups)
             plan = replace(plan, targets=ClassTargets(len(info.classes)))
             random, held = generator(self.random_state), None
@@ -229,8 +231,6 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
             losses = self._losses(*self.embedding_.outputs(held.X, held.points), self.classes_[held.y])
             self._holdout = losses if held.groups is None else means_of_groups(losses, held.groups)
         self._asked, self._fitted_by = asked_for(self.kernel, self.features), settings_of(self)
-
-    # more rows -------------------------------------------------------------------------------------------
 
     @available_if(has_features)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -275,7 +275,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         """
         rest = iter(batches)
         X, y = first_rows(rest)
-        vars(self).pop("embedding_", None)
+        self.__dict__.pop("embedding_", None)
         self.partial_fit(X, y, classes)
         running = self._running()
         for X, y in rest:
@@ -293,8 +293,6 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         embedding = running.embedding(self.embedding_, solution)
         self._keep(calibrate(solution, embedding, plan, self.probability), solution, plan, info)
         return self
-
-    # predictions -----------------------------------------------------------------------------------------
 
     def without_each_row(self) -> LeftOutRows:
         """Return the leave-one-out models of an exact or explicit embedding, in closed form."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class ProbabilityClassifier(ClassifierMixin):
     classes_: np.ndarray
     class_weight: Any
     class_weight_: np.ndarray  # what the rows of each class are weighted by, relative to each other
+    _outputs_and_support: Callable[[Any], tuple[Tensor, Tensor]]  # of each row
     complexity_: float
     link_: Link
     _risk: RiskTerms
@@ -40,10 +42,6 @@ class ProbabilityClassifier(ClassifierMixin):
     probability_map_ = part_of("link_", "probability_map")
     class_prior_ = part_of("link_", "prior")
     trust_ = part_of("link_", "trust")
-
-    def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
-        """Return raw outputs and support of each row."""
-        raise NotImplementedError
 
     @by_chunks
     def raw_outputs(self, X: Any) -> np.ndarray:

@@ -94,7 +94,7 @@ def refitted_losses(model: Any, targets: Targets, *, unchanged: bool) -> tuple[d
         rows,
         REFITTED_PARTS,
         lambda: replace(plan, kernel=plan_of(model).kernel),
-        lambda *found: calibrate(*found, model.probability),
+        lambda solution, fitted, its_plan: calibrate(solution, fitted, its_plan, model.probability),
         balanced=isinstance(model.class_weight, str),
     )
     return left_out_losses(outputs, log_p, rows), min(REFITTED_PARTS, rows.n_units)

@@ -28,8 +28,12 @@ class Option(BaseEstimator):
 Chosen = TypeVar("Chosen", bound=Option)
 
 
-def option_of(given: Any, kind: type[Chosen], words: Mapping[str, type[Chosen]], name: str, owner: str) -> Chosen:
-    """Return the object behind a word, with its default settings, or the object that was given, checked."""
+def option_of(given: Any, words: Mapping[str, type[Chosen]], name: str, owner: str, *, kind: Any = None) -> Chosen:
+    """Return the object behind a word, with its default settings, or the object that was given, checked.
+
+    ``kind`` is what objects are of, where there are others than the words stand for.
+    """
+    kind = kind or tuple(words.values())
     if isinstance(given, str) and given in words:
         return words[given]()
     if isinstance(given, kind):

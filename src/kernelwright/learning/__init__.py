@@ -65,7 +65,7 @@ METHODS: dict[str, type[LearningMethod]] = {
 
 def learning_method(given: Any, owner: str) -> LearningMethod:
     """Return the method behind what a user passed as ``learn``: a word, an object, or None."""
-    return Given() if given is None else option_of(given, LearningMethod, METHODS, "learn", owner)
+    return Given() if given is None else option_of(given, METHODS, "learn", owner, kind=LearningMethod)
 
 
 def choose(method: LearningMethod, task: LearningTask) -> Choice:

@@ -41,4 +41,4 @@ SOLVERS: dict[str, type[Solver]] = {each.word: each for each in (Auto, Exact, La
 
 def solver_of(given: Any, owner: str) -> Solver:
     """Return the solver behind what a user passed as ``solver``: a word or an object."""
-    return option_of(given, Solver, SOLVERS, "solver", owner)
+    return option_of(given, SOLVERS, "solver", owner, kind=Solver)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.numerics.threads import threads_for
-from kernelwright.uncertainty.calibration import Link, fit_map, fit_shifted_power, trust_in
+from kernelwright.uncertainty.calibration import Link, ProbabilityMap, fit_map, fit_shifted_power, trust_in
 
 __all__ = ["FittedLink", "LeftOutOutputs", "fit_link"]
 
@@ -50,6 +50,7 @@ def fit_link(how: Any, left_out: LeftOutOutputs, frequencies: Tensor, *, n: floa
     outputs, rows = left_out.outputs, left_out.rows
     shift = torch.zeros_like(rows.prior)
     kept = frequencies if bool(rows.prior.any()) else None  # only where outputs are drawn to them
+    probability_map: ProbabilityMap
     with threads_for(0):  # many operations on few numbers
         if isinstance(how, str) and how == "power" and shifts:
             probability_map, shift = fit_shifted_power(outputs, rows.targets, rows.weights, kept)
