@@ -319,10 +319,11 @@ def test_small_problems_run_on_one_thread_and_the_count_is_restored():
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_large_problems_keep_their_threads():
-    with threads_for(linalg.ONE_THREAD_UP_TO + 1):
-        assert {count for _, count in thread_counts()} == {2}
-        assert torch.get_num_threads() == 2
+def test_large_problems_keep_the_threads_of_blas_alone():
+    with threads_for(threads.ONE_THREAD_UP_TO + 1):
+        counts = {(pool["user_api"], pool["num_threads"]) for pool in threadpool_info()}
+        assert counts == {("blas", 2), ("openmp", 1)}
+        assert torch.get_num_threads() == 1
 
 
 @pytest.mark.usefixtures("two_threads")
