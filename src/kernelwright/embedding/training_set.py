@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -169,16 +170,33 @@ class TrainingSet:
     def folds(self, n_folds: int) -> np.ndarray:
         """A fold number for each row: rows take turns in the order of their strata, so that no fold is empty.
 
-        Groups take turns in the same way, each in the place of its first row.
+        Groups take turns in the same way, each with the stratum of its first row.
+        """
+        return self._deal(lambda n: torch.arange(n) % n_folds)
+
+    def part(self, share: float) -> np.ndarray:
+        """Return 1 for this share of the rows (or groups) of every stratum and 0 for the others; both have some."""
+
+        def in_turn(n: int) -> Tensor:
+            ends = (share * torch.arange(n + 1, dtype=torch.float64)).floor().long()
+            taken = ends.diff()
+            taken[-1] += not taken.any()
+            taken[0] -= bool(taken.all())
+            return taken
+
+        return self._deal(in_turn)
+
+    def _deal(self, numbers: Callable[[int], Tensor]) -> np.ndarray:
+        """Give out that many numbers to rows, or to groups, in the order of their strata.
+
+        The order of the groups is that of their names, not of their rows: it stays when the rows are sorted by fold.
         """
         if self.groups is None:
-            return _dealt(self.strata, n_folds).numpy()
+            return _dealt(self.strata, numbers(len(self.strata))).numpy()
         _, number = self.groups.unique(return_inverse=True)
         rows = torch.arange(len(number))
         first = torch.full((int(number.max()) + 1,), len(number)).scatter_reduce(0, number, rows, "amin")
-        dealt = torch.empty(len(first), dtype=torch.int64)
-        dealt[first.argsort()] = _dealt(self.strata[first.sort().values], n_folds)
-        return dealt[number].numpy()
+        return _dealt(self.strata[first], numbers(len(first)))[number].numpy()
 
     def random_parts(self, n_parts: int, generator: torch.Generator) -> Tensor:
         """A number of a part for each row, plainly at random; groups stay whole.
@@ -197,11 +215,11 @@ def smoothed_prior(targets: Tensor, weights: Tensor) -> Tensor:
     return (counts + 1.0 / targets.shape[1]) / (weights.sum() + 1.0)
 
 
-def _dealt(strata: Tensor, n_folds: int) -> Tensor:
-    """A fold number for each, dealt out in the order of the strata."""
-    folds = torch.empty(len(strata), dtype=torch.int64)
-    folds[strata.argsort(stable=True)] = torch.arange(len(strata)) % n_folds
-    return folds
+def _dealt(strata: Tensor, numbers: Tensor) -> Tensor:
+    """Give one of the numbers to each, in the order of the strata."""
+    dealt = torch.empty_like(numbers)
+    dealt[strata.argsort(stable=True)] = numbers
+    return dealt
 
 
 def _turns(strata: Tensor) -> Tensor:

@@ -6,11 +6,13 @@ from kernelwright.estimators.hyper_svr import HyperKernelSVR
 from kernelwright.estimators.krein import KreinSVC
 from kernelwright.estimators.learned import LearnedKernelClassifier
 from kernelwright.estimators.mean_embedding import ConditionalMeanEmbedding
+from kernelwright.estimators.network import EmbeddingNetworkClassifier
 from kernelwright.estimators.prediction_sets import PredictionSets
 
 __all__ = [
     "ConditionalMeanEmbedding",
     "EmbeddingClassifier",
+    "EmbeddingNetworkClassifier",
     "HyperKernelRidge",
     "HyperKernelSVR",
     "KreinSVC",

@@ -2,91 +2,62 @@
 
 from __future__ import annotations
 
-import copy
-import hashlib
 import math
-import os
 import sys
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from kernelwright.embedding.training_set import TrainingSet, smoothed_prior
-from kernelwright.errors import CollapseWarning
-from kernelwright.estimators.base import (
-    MERGE_UP_TO,
-    ProbabilityClassifier,
-    by_chunks,
-    refuse_if_too_large,
-    warn_of_bad_fit,
-    with_lines,
-)
-from kernelwright.estimators.batches import Rows, counted_groups, refuse_groups_of_chunks
-from kernelwright.estimators.bounds import UNBOUNDED, WEIGHTED, BoundedRisk, RiskTerms
+from kernelwright.estimators.arrows import MERGE_UP_TO
+from kernelwright.estimators.base import by_chunks, part_of
+from kernelwright.estimators.probabilities import ProbabilityClassifier, warn_of_bad_fit
+from kernelwright.estimators.progress import progress, with_lines
 from kernelwright.inputs.arrays import seed_of, validate_data
-from kernelwright.inputs.blocks import Block
+from kernelwright.inputs.blocks import Block, Chunks
 from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
-from kernelwright.inputs.labels import one_hot
-from kernelwright.inputs.scaling import fit_scaler
+from kernelwright.inputs.dataset import ClassInfo, Dataset, check_classes, check_rows, counted_groups
+from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Kernel
-from kernelwright.learning.loop import Step
-from kernelwright.networks.checkpoint import Checkpoint
-from kernelwright.networks.heads import Bound, EmbeddingNetwork, KernelHead, LinearHead, Moments, Solution
-from kernelwright.networks.modules import ACTIVATIONS, known_bound, mlp
-from kernelwright.networks.training import Plan, seeded, train_network
-from kernelwright.numerics.linalg import finite
+from kernelwright.learning import LearningMethod, Step
+from kernelwright.learning.collapse import warn_of_collapsed_network
+from kernelwright.networks import MLP, HeadOptions, Training
+from kernelwright.networks.fitting import (
+    NetworkPlan,
+    SolvedNetwork,
+    TrainedNetwork,
+    checkpoint_for,
+    read_rows,
+    solve,
+    split,
+    start,
+    train,
+)
+from kernelwright.networks.goals import WORDS, network_method
+from kernelwright.networks.modules import checked_widths
+from kernelwright.networks.training import seeded
 from kernelwright.numerics.threads import threads_for
-from kernelwright.objectives.losses import complexity_multiplier
+from kernelwright.objectives.losses import clipped_log_loss
 from kernelwright.storage.saved import saved
-from kernelwright.uncertainty.calibration import fit_map, trust_in
+from kernelwright.uncertainty.links import FittedLink, LeftOutOutputs, fit_link
+from kernelwright.uncertainty.risk import UNBOUNDED, WEIGHTED, RiskTerms
 
 __all__ = ["EmbeddingNetworkClassifier"]
 
-HOLD_OUT_FROM = 2000  # rows; with fewer, every row is needed for learning
-START_RIDGE = 0.01
-JUDGED_ROWS = 1000  # enough for a ridge and two numbers of a probability map
-
-
-@dataclass(frozen=True)
-class InputReader:
-    """Checked rows as a network takes them: scaled, and flat if it is a fully connected one."""
-
-    scaler: Any
-    flat: bool
-
-    def __call__(self, X: np.ndarray) -> Tensor:
-        """Some rows."""
-        if self.scaler is not None:
-            X = self.scaler.transform(X.reshape(len(X), -1)).reshape(X.shape)
-        if self.flat:
-            X = X.reshape(len(X), -1)
-        return torch.from_numpy(np.require(X, requirements=["C", "W"]))  # torch takes no read-only memory
-
-
-def sum_features(block: Block, network: EmbeddingNetwork, reader: InputReader, n_classes: int) -> Moments:
-    """The moments of the features of a block of rows."""
-    assert isinstance(network.head, LinearHead)
-    targets, weights = one_hot(block.labels, n_classes), torch.from_numpy(block.weights)
-    return network.head.sum_up(network, TrainingSet.of(reader(block.X), targets, weights=weights))
+INPUTS: dict[str, Any] = {"dtype": [np.float64, np.float32], "allow_nd": True}
 
 
 @saved(
     "embedding-network-classifier",
-    fields="classes_ class_weight_ class_prior_ scaler_ module_ kernel_ batch_size_ ridge_ objective_ "
-    "complexity_ history_ n_iter_ points_ coefficients_ probability_map_ trust_ jitter_ _holdout "
-    "_input_shape _n_features_out _network _risk_terms _support _weighted",
+    fields="classes_ class_weight_ embedding_ link_ complexity_ objective_ history_ n_iter_ batch_size_ _risk _holdout",
 )
 class EmbeddingNetworkClassifier(
-    BoundedRisk, ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, BaseEstimator
 ):
     """A network whose last layer is a conditional embedding, solved in closed form [Hsu2018]_.
 
@@ -97,89 +68,63 @@ class EmbeddingNetworkClassifier(
 
     Parameters
     ----------
-    module : torch.nn.Module or None, default=None
-        Any network from inputs to features (it is copied, with its weights); ``None`` is a fully connected one.
+    module : torch.nn.Module, networks.MLP or None, default=None
+        Any network from inputs to features (it is copied, with its weights), or a fully connected one:
+        :class:`~kernelwright.networks.MLP` says how, and ``None`` is ``MLP(hidden)``.
     hidden : sequence of int, default=(96, 32)
-        Widths of the fully connected network; the last is the number of features.
-    activation : {"relu", "tanh", "silu"}, default="relu"
+        Widths of the fully connected network, where ``module`` is None; the last is the number of features.
     kernel : Kernel or None, default=None
         ``None`` is the linear kernel on the features, by algebra of their number (Algorithm 2). Any other kernel on the
         features costs algebra of the number of rows, in every batch and at the end (Algorithm 1).
-    dropout : float, default=0.0
-        Share of features dropped while learning, in the fully connected network.
-    intercept : bool, default=True
-        A constant feature beside those of the network (one is added to a kernel).
-    sup : {"empirical", "bound", "published"} or float, default="empirical"
-        alpha^2. "empirical": the largest ``k(x, x)`` in the batch (a bounded kernel's own value); the complexity then
-        speaks of inputs no larger than these. "bound": for all inputs, where the network ends in a bounded activation.
-        A number: a bound on ``|z|^2`` that you know. "published": 1, as the published networks leave it out.
-    complexity_weight : float or str, default="auto"
-        tau: a number, "4e", "4e/n" ("auto"), "4e/sqrt(n)" or "1/n", with n the number of training rows.
-    epsilon : float, default=0.1
-        Clip of the loss. Far better than the published 1e-15, whose slopes of ``1 / f`` are spikes.
-    ridge : float or "auto", default="auto"
-        lambda, where its learning starts. "auto" is a hundredth of the mean square of a feature at the start (0.01
-        under a kernel), so that it does not matter on which scale a network gives its features.
-    choose_ridge : bool, default=True
-        Where rows are held out: move the ridge in the end to where their leave-one-out outputs are best. (Rows that
-        the network has learned would ask for too little.)
-    validation : float or "auto", default="auto"
-        Share of each batch that is scored by the embedding of the rest (Eq. 13); 0 is Eq. (12). "auto" is half where
-        a batch has fewer than twice as many rows as there are features, which an embedding could fit whatever they are.
-    batch_size, max_epochs : int or "auto", default="auto"
-        "auto" is all rows and 300 epochs up to 1000 rows, else batches of 500 (of four rows a feature, if that is more)
-        and as many epochs as give 300 steps, at least 20.
-    learning_rate : float, default=0.01
-        Of Adam.
-    schedule : {"cosine", None}, default="cosine"
-        Whether the learning rate falls to zero along half a cosine.
-    max_grad_norm : float or None, default=None
-        Longer gradients are shortened to this norm.
-    early_stopping : float, "auto" or None, default="auto"
-        Share of rows that is kept from the network to stop by, to keep the best epoch by, to choose the ridge and to
-        calibrate probabilities (they do take part in the final embedding). "auto" is a tenth, at most 1000 rows, from
-        2000 rows on.
-    patience : int, default=10
-        Epochs without a better loss at those rows after which training stops.
-    probability : {"auto", "power", "softmax", "clip"}, default="auto"
-        Map from raw outputs to probabilities, fitted on leave-one-out outputs ("auto" is "softmax").
+    learn : {"auto", "rademacher", "held-out"}, learning.Rademacher or learning.HeldOut, default="auto"
+        What a batch is scored by. ``Rademacher(complexity_weight, epsilon=...)`` is Eq. (12), with n in the weight the
+        number of training rows; ``HeldOut(complexity_weight, epsilon=..., share=0.5)`` is Eq. (13), with that share of
+        each batch scored by the embedding of the rest. "auto" is Eq. (12) with the weight "4e/n" and the loss clipped
+        at 0.1, or Eq. (13) with half of each batch scored where a batch has fewer than twice as many rows as there are
+        features, which an embedding could fit whatever they are. Mind that ``epsilon`` of the objects (and words) is
+        1e-15 unless you pass another: the published clip, whose steep slopes train far worse than those of 0.1.
+    head : networks.HeadOptions or None, default=None
+        The ridge, the intercept and alpha; ``None`` is ``HeadOptions()``.
+    training : networks.Training or None, default=None
+        Batches, epochs, learning rate, early stopping, checkpoint, device and precision; ``None`` is ``Training()``.
+    probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
+        Map from raw outputs to probabilities, fitted on leave-one-out outputs ("auto" is "softmax"); or any
+        scikit-learn calibrator, as in :class:`~kernelwright.EmbeddingClassifier`.
     scale : {"auto", "standard", "unit", None}, default="auto"
         What is done to the inputs first: "auto" standardises for the fully connected network and leaves the inputs of
         a given one untouched.
-    precision : {"auto", "single", "double"}, default="auto"
-        Of the network once it is learned. Learning is in single precision and the solve in double in any case. "auto"
-        is double for the fully connected network; a given one stays single, where a row alone and the same row among
-        others may differ in the sixth digit.
     class_weight : dict, "balanced" or None, default=None
     warm_start : bool, default=False
         Start from the network and the ridge of the last fit.
-    checkpoint : path or None, default=None
-        A file that is written after every epoch. If it exists, ``fit`` goes on from it and ends exactly where a run
-        without a break would have ended; the file of a run with other data or settings is refused.
     callback : callable or None, default=None
-        Called with a :class:`~kernelwright.learning.optimisers.Step` after each epoch; raise ``StopIteration`` to stop.
+        Called with a :class:`~kernelwright.learning.Step` after each epoch; raise ``StopIteration`` to stop.
     random_state : int, RandomState or None, default=None
         For the first weights, batches and dropout. No global random state is changed.
-    device : str, default="auto"
-        Where the network runs: a name that torch knows, or "auto" for CUDA where there is one and the CPU elsewhere.
     verbose : int, default=0
-        If positive, a line on standard error every so many epochs.
+        If positive, the log ``kernelwright`` has a line every so many epochs.
 
     Attributes
     ----------
     classes_ : ndarray
+    embedding_ : FittedNetwork
+        The trained network with its solved embedding; the attributes from ``module_`` to ``n_support_rows_`` are parts
+        of it.
     module_ : torch.nn.Module
     kernel_ : Kernel or None
-    ridge_, complexity_, objective_ : float
+    scaler_, ridge_, points_
+    coefficients_ : ndarray
+        W, a row for each feature (the last for the intercept); with a kernel V, a row for each of ``points_``.
     jitter_ : float
         What had to be added to the diagonal of the final system so that it could be factorised, with a
         :class:`~kernelwright.NumericalRepairWarning`; 0 where nothing had to be.
+    n_support_rows_ : int
+        Training rows that made the unit of :meth:`support`.
+    link_ : Link
+        From raw outputs to probabilities: ``probability_map_``, ``class_prior_`` and ``trust_``.
+    complexity_, objective_ : float
     history_ : list of Step
         One for each epoch, means over its batches.
     n_iter_, batch_size_ : int
-    coefficients_ : ndarray
-        W, a row for each feature (the last for the intercept); with a kernel V, a row for each of ``points_``.
-    probability_map_ : ProbabilityMap
     n_features_in_, feature_names_in_
 
     Notes
@@ -190,9 +135,10 @@ class EmbeddingNetworkClassifier(
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from kernelwright import EmbeddingNetworkClassifier
+    >>> from kernelwright import EmbeddingNetworkClassifier, networks
     >>> X, y = load_wine(return_X_y=True)
-    >>> model = EmbeddingNetworkClassifier(hidden=(32, 8), random_state=0).fit(X[::2], y[::2])
+    >>> training = networks.Training(max_epochs=100)
+    >>> model = EmbeddingNetworkClassifier(hidden=(32, 8), training=training, random_state=0).fit(X[::2], y[::2])
     >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
     True
     >>> model.transform(X).shape
@@ -200,104 +146,56 @@ class EmbeddingNetworkClassifier(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "module": [nn.Module, None],
+        "module": [nn.Module, MLP, None],
         "hidden": ["array-like"],
-        "activation": [StrOptions(set(ACTIVATIONS))],
         "kernel": [Kernel, None],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "intercept": ["boolean"],
-        "sup": [Interval(Real, 0, None, closed="neither"), StrOptions({"empirical", "bound", "published"})],
-        "complexity_weight": [
-            Interval(Real, 0, None, closed="left"),
-            StrOptions({"auto", "4e", "4e/n", "4e/sqrt(n)", "1/n"}),
-        ],
-        "epsilon": [Interval(Real, 0, 1 / math.e, closed="neither")],
-        "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "choose_ridge": ["boolean"],
-        "validation": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
-        "batch_size": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
-        "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "schedule": [StrOptions({"cosine"}), None],
-        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "early_stopping": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"}), None],
-        "patience": [Interval(Integral, 1, None, closed="left")],
-        "probability": [StrOptions({"auto", "power", "softmax", "clip"})],
+        "learn": [LearningMethod, StrOptions(WORDS)],
+        "head": [HeadOptions, None],
+        "training": [Training, None],
+        "probability": [StrOptions({"auto", "power", "softmax", "clip"}), HasMethods(["fit", "predict"])],
         "scale": [StrOptions({"auto", "standard", "unit"}), None],
-        "precision": [StrOptions({"auto", "single", "double"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "warm_start": ["boolean"],
-        "checkpoint": [str, os.PathLike, None],
         "callback": [callable, None],
         "random_state": ["random_state"],
-        "device": [str],
         "verbose": ["verbose"],
     }
 
+    module_, kernel_, scaler_ = (part_of("embedding_", name) for name in ("module", "kernel", "scaler"))
+    ridge_, points_, jitter_ = (part_of("embedding_", name) for name in ("ridge", "points", "jitter"))
+    coefficients_, n_support_rows_ = (part_of("embedding_", name) for name in ("coefficients", "n_support_rows"))
+    _n_features_out = part_of("embedding_", "n_features")  # scikit-learn's name, for those of the features
+
     def __init__(
         self,
-        module: nn.Module | None = None,
+        module: nn.Module | MLP | None = None,
         *,
         hidden: Sequence[int] = (96, 32),
-        activation: str = "relu",
         kernel: Kernel | None = None,
-        dropout: float = 0.0,
-        intercept: bool = True,
-        sup: float | str = "empirical",
-        complexity_weight: float | str = "auto",
-        epsilon: float = 0.1,
-        ridge: float | str = "auto",
-        choose_ridge: bool = True,
-        validation: float | str = "auto",
-        batch_size: int | str = "auto",
-        max_epochs: int | str = "auto",
-        learning_rate: float = 0.01,
-        schedule: str | None = "cosine",
-        max_grad_norm: float | None = None,
-        early_stopping: float | str | None = "auto",
-        patience: int = 10,
-        probability: str = "auto",
+        learn: LearningMethod | str = "auto",
+        head: HeadOptions | None = None,
+        training: Training | None = None,
+        probability: Any = "auto",
         scale: str | None = "auto",
-        precision: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Step], Any] | None = None,
         random_state: Any = None,
-        device: str = "auto",
         verbose: int = 0,
     ) -> None:
         self.module = module
         self.hidden = hidden
-        self.activation = activation
         self.kernel = kernel
-        self.dropout = dropout
-        self.intercept = intercept
-        self.sup = sup
-        self.complexity_weight = complexity_weight
-        self.epsilon = epsilon
-        self.ridge = ridge
-        self.choose_ridge = choose_ridge
-        self.validation = validation
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.max_grad_norm = max_grad_norm
-        self.early_stopping = early_stopping
-        self.patience = patience
+        self.learn = learn
+        self.head = head
+        self.training = training
         self.probability = probability
         self.scale = scale
-        self.precision = precision
         self.class_weight = class_weight
         self.warm_start = warm_start
-        self.checkpoint = checkpoint
         self.callback = callback
         self.random_state = random_state
-        self.device = device
         self.verbose = verbose
-
-    # learning ------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> EmbeddingNetworkClassifier:
         """Train the network, solve the embedding on all rows and calibrate its probabilities.
@@ -314,262 +212,116 @@ class EmbeddingNetworkClassifier(
             Rows that belong together (of one patient, say) are held out and left out together.
         """
         self._validate_params()
-        chunks = self._check_chunks(X, y, sample_weight) if is_dask(X) else None
-        if chunks is None:
-            rows = self._check_training_data(X, y, sample_weight, groups)
-        else:
-            refuse_groups_of_chunks(groups)
-            rows = self._merged(chunks.take(chunks.some_rows(np.random.default_rng(seed_of(self.random_state)))))
-        self.scaler_ = self._fit_scaler(rows.X, rows.weights)
-        data = rows.training_set(self._inputs(rows.X), len(self.classes_))
-        checkpoint, seed = None, seed_of(self.random_state)
-        if self.checkpoint is not None:
-            checkpoint = Checkpoint.of(self.checkpoint, self._job(data), seed)
-            seed = checkpoint.seed
-        with seeded(seed), threads_for(len(data) if data.points.ndim == 2 else sys.maxsize):
-            network = self._start_network(data)
-            learned, judged = self._split(data)
-            bound, plan = self._settings(network, len(learned), data)
-            result = train_network(
-                network,
-                data.subset(learned),
-                bound=bound,
-                plan=plan,
-                held_out=data.subset(judged) if len(learned) < len(data) else None,
-                callback=with_lines(self.callback, self.verbose),
-                checkpoint=checkpoint,
-            )
-            self.objective_, self.history_, self.n_iter_ = result.value, result.history, result.n_iter
-            if (self.precision == "auto" and self.module is None) or self.precision == "double":
-                network.double()
-            choose_ridge = self.choose_ridge and len(learned) < len(data)
-            if chunks is None or len(chunks) <= chunks.n_gathered:
-                n_rows = data.total_weight
-                solution = network.head.solve(network, data, judged, choose_ridge=choose_ridge)
-            else:
-                assert isinstance(network.head, LinearHead)  # a kernel was refused
-                moments = chunks.map_reduce(sum_features, network, self._reader(), len(self.classes_))
-                n_rows = moments.total
-                some = data.subset(judged)
-                solution = network.head.solve_sums(moments, network, some, choose_ridge=choose_ridge)
-            self._finish(network, solution, data, judged, n_rows, bound)
+        with progress(self.verbose):
+            plan = self._plan()
+            rows, info, chunks = _check(self, X, y, sample_weight, groups)
+            targets = ClassTargets(len(info.classes))
+            reader, data = read_rows(rows, plan, targets)
+            checkpoint, seed = checkpoint_for(plan, data, seed_of(self.random_state))
+            with seeded(seed), threads_for(len(data) if data.points.ndim == 2 else sys.maxsize):
+                started = start(plan, data)
+                parts = split(data, plan.training)
+                trained = train(started, data, parts, plan, checkpoint)
+                solved = solve(trained, data, parts, plan, reader, chunks)
+            link = _calibrate(solved, targets.prior(data.targets, data.weights), self.probability)
+            self._keep(trained, solved, link, info)
         return self
 
-    def _check_chunks(self, X: Any, y: Any, sample_weight: Any) -> DaskRows:
-        """A Dask collection, its classes known, ready to be read."""
-        validate_data(self, example_row(X), skip_check_array=True)  # names and number of columns
-        options = {"dtype": [np.float64, np.float32], "allow_nd": True}
-        chunks, self.classes_, self._weighted = DaskRows.read(X, y, sample_weight, self.class_weight, self, **options)
-        self.class_weight_ = chunks.factors
-        self._holdout = None
-        if self.kernel is not None and len(chunks) > chunks.n_gathered:
-            raise ValueError(
-                f"A kernel on top of the network needs all {len(chunks)} rows in one place. Use kernel=None, whose "
-                "embedding is summed up where the rows are."
-            )
-        return chunks
-
-    def _check_training_data(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
-        """The rows that count, equal ones merged."""
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
-        labels, weights, kept = self._check_labels(y, sample_weight)
-        self._weighted, self._holdout = bool(np.ptp(weights) > 0), None
-        return self._merged(Block(X[kept], labels, weights), counted_groups(groups, kept))
-
-    def _merged(self, block: Block, groups: np.ndarray | None = None) -> Rows:
-        """Equal rows of a table merged."""
-        self._input_shape = block.X.shape[1:]
-        rows = replace(Rows.of(block), groups=groups).with_mean_weight_one()
-        return rows.merged()[0] if block.X.ndim == 2 and len(block.X) <= MERGE_UP_TO else rows
-
-    def _fit_scaler(self, X: np.ndarray, weights: np.ndarray) -> Any:
-        scale = ("standard" if self.module is None else None) if self.scale == "auto" else self.scale
-        return fit_scaler(scale, X.reshape(len(X), -1), weights)
-
-    def _inputs(self, X: np.ndarray) -> Tensor:
-        """Checked rows as the network takes them."""
-        return self._reader()(X)
-
-    def _reader(self) -> InputReader:
-        return InputReader(self.scaler_, flat=self.module is None)
-
-    def _start_network(self, data: TrainingSet) -> EmbeddingNetwork:
-        warm = self.warm_start and hasattr(self, "module_")
-        if warm:
-            module = copy.deepcopy(self.module_)
-        elif self.module is not None:
-            module = copy.deepcopy(self.module)
-        else:
-            hidden = [int(width) for width in self.hidden]
-            if not hidden or min(hidden) < 1:
-                raise ValueError(
-                    "The 'hidden' parameter of EmbeddingNetworkClassifier must be one or more widths of at least 1. "
-                    f"Got {self.hidden!r} instead."
-                )
-            module = mlp(data.points.shape[1], hidden, activation=self.activation, dropout=self.dropout)
-        kernel = self.kernel_ if warm else self.kernel
-        ridge = self.ridge_ if warm else START_RIDGE if self.ridge == "auto" else float(self.ridge)
-        if kernel is None:
-            head: LinearHead | KernelHead = LinearHead(ridge, intercept=self.intercept)
-        else:
-            refuse_if_too_large(len(data))
-            head = KernelHead(copy.deepcopy(kernel), ridge, intercept=self.intercept)
-        network = EmbeddingNetwork(module.float(), head, self._device())
-        some = finite(network.features(data.points[:JUDGED_ROWS]))
-        if isinstance(head, KernelHead) and not warm:
-            head.kernel.prepare(some, data.weights[:JUDGED_ROWS])
-        elif self.ridge == "auto" and not warm:
-            head.ridge = min(max(START_RIDGE * float(some.square().mean()), 1e-8), 1e3)
-        self._n_features_out = some.shape[1]
-        return network
-
-    def _device(self) -> str:
-        if self.device == "auto":
-            return "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            torch.empty(0, device=self.device)
-        except (RuntimeError, AssertionError) as error:
-            raise ValueError(
-                "The 'device' parameter of EmbeddingNetworkClassifier must be 'auto' or a device that torch finds "
-                f"here. Got {self.device!r} instead."
-            ) from error
-        return self.device
-
-    def _split(self, data: TrainingSet) -> tuple[Tensor, Tensor]:
-        """Numbers of the rows the network learns from, and of those that judge the final embedding."""
-        if data.groups is not None:
-            return self._split_groups(data)
-        share, n = self.early_stopping, len(data)
-        if share == "auto":
-            share = min(0.1, JUDGED_ROWS / n) if n >= HOLD_OUT_FROM else None
-        if share is None:
-            everything = torch.arange(n)
-            return everything, everything if n <= JUDGED_ROWS else torch.randperm(n)[:JUDGED_ROWS].sort().values
-        n_held = min(max(round(float(share) * n), 1), n - 1)
-        order = torch.randperm(n)
-        return order[n_held:].sort().values, order[:n_held].sort().values
-
-    def _split_groups(self, data: TrainingSet) -> tuple[Tensor, Tensor]:
-        """The same by whole groups."""
-        _, number = data.groups.unique(return_inverse=True)  # type: ignore[union-attr]
-        one_each = replace(data.subset(torch.arange(int(number.max()) + 1)), groups=None)
-        learned, judged = self._split(one_each)
-        some = [torch.isin(number, part).nonzero()[:, 0] for part in (learned, judged)]
-        return some[0], some[1]
-
-    def _settings(self, network: EmbeddingNetwork, n: int, data: TrainingSet) -> tuple[Bound, Plan]:
-        """The objective, and the plan of n training rows."""
-        width = self._n_features_out + int(self.intercept)
-        batch = self.batch_size
-        if batch == "auto":
-            batch = n if n <= 1000 else max(500, 4 * width)
-        self.batch_size_ = batch = min(int(batch), n)
-        epochs = self.max_epochs
-        if epochs == "auto":
-            epochs = max(20, math.ceil(300 / max(1, round(n / batch))))
-        scored = self.validation
-        if scored == "auto":
-            scored = 0.5 if self.kernel is None and batch < 2 * width else 0.0
-        weight = "4e/n" if self.complexity_weight == "auto" else self.complexity_weight
-        tau = complexity_multiplier(weight, data.total_weight)
-        bound = Bound(tau, self.epsilon, self._known_sup(network), float(scored))
-        plan = Plan(batch, int(epochs), self.learning_rate, self.schedule, self.max_grad_norm, patience=self.patience)
-        return bound, plan
-
-    def _known_sup(self, network: EmbeddingNetwork) -> float | None:
-        """alpha^2 as far as it is known without data."""
-        if self.sup == "empirical":
-            return None
-        if self.sup == "published":
-            return 1.0
-        if isinstance(network.head, KernelHead):
-            if self.sup != "bound":
-                return float(self.sup) + float(self.intercept)
-            return float(network.head.sup(None))  # type: ignore[arg-type]
-        known = known_bound(network.module, self._n_features_out) if self.sup == "bound" else float(self.sup)
-        return known + float(self.intercept)
-
-    def _job(self, data: TrainingSet) -> str:
-        """A name for this fit that no other data, settings or first weights share."""
-        aside = ("checkpoint", "callback", "verbose", "random_state", "module", "kernel")
-        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in aside}
-        digest = hashlib.blake2b(repr(sorted(settings.items())).encode(), digest_size=16)
-        digest.update(f"{self.random_state if isinstance(self.random_state, Integral) else None}".encode())
-        start = self.module_ if self.warm_start and hasattr(self, "module_") else self.module
-        for part in (start, self.kernel):
-            digest.update(repr(part).encode())
-            for value in () if part is None else part.state_dict().values():
-                digest.update(value.detach().cpu().numpy().tobytes())
-        for tensor in (data.points, data.targets, data.weights, data.groups):
-            digest.update(b"" if tensor is None else tensor.contiguous().numpy().data)
-        return digest.hexdigest()
-
-    def _finish(
-        self,
-        network: EmbeddingNetwork,
-        solution: Solution,
-        data: TrainingSet,
-        judged: Tensor,
-        n_rows: float,
-        bound: Bound,
-    ) -> None:
-        """Fit the probability map to the embedding of ``n_rows`` rows, and keep what prediction and bounds need."""
-        some = data.subset(judged)
-        name = "softmax" if self.probability == "auto" else self.probability
-        frequencies = smoothed_prior(data.targets, data.weights)
-        self.probability_map_ = fit_map(name, solution.left_out, some.targets, some.weights)
-        self.class_prior_, self.trust_ = frequencies.numpy(), 1.0
-        self._support = solution.support
-        log_p = self.probability_map_.log(solution.left_out)
-        if isinstance(name, str):
-            self.trust_ = trust_in(log_p, some.targets, some.weights, n_rows)
-        sup = solution.largest if bound.sup is None else bound.sup
-        self._risk_terms = RiskTerms.of(
-            (solution.fitted, some),
-            (solution.left_out, log_p, some),
-            n_rows=n_rows,
-            faults=self._bound_faults(),
+    def _plan(self) -> NetworkPlan:
+        """Return what is asked for, words made objects."""
+        owner = type(self).__name__
+        if self.module is None:
+            checked_widths(self.hidden, owner)
+        module = MLP(self.hidden) if self.module is None else self.module
+        given = isinstance(module, nn.Module)
+        warm = self.warm_start and "embedding_" in vars(self)
+        return NetworkPlan(
+            self.module_ if warm else module if given else module.checked(),
+            self.kernel_ if warm else self.kernel,
+            network_method(self.learn, owner),
+            (self.head or HeadOptions()).checked(),
+            (self.training or Training()).checked(),
+            scale=(None if given else "standard") if self.scale == "auto" else self.scale,
+            flat=not given,
+            random_state=self.random_state,
+            warm_ridge=self.ridge_ if warm else None,
+            callback=with_lines(self.callback, self.verbose),
         )
-        warn_of_bad_fit(solution.fitted.argmax(1), some, log_p, some)
-        self.jitter_ = solution.jitter
-        self.ridge_, self.complexity_ = solution.ridge, math.sqrt(sup * solution.squared_norm)
-        self.coefficients_ = solution.coefficients.numpy()
-        self.points_ = None if solution.points is None else solution.points.numpy()
-        network.zero_grad()  # the last gradients are as large as the network itself
-        network.eval()  # for good: threads that predict at the same time must not see it in training mode
-        self._network = network
-        self.module_ = network.module
-        self.kernel_ = network.head.kernel if isinstance(network.head, KernelHead) else None
-        varied = float((solution.left_out - solution.left_out.mean(0)).abs().mean())
-        if varied < 0.02 and bound.tau * self.complexity_ > 0.5:  # else there may just be nothing to learn
-            warnings.warn(
-                "Learning collapsed to the class frequencies: the outputs are the same for all rows. Use a smaller "
-                f"complexity_weight (tau is {bound.tau:.3g}), a wider network or a lower learning rate.",
-                CollapseWarning,
-                stacklevel=3,
-            )
 
-    def _bound_faults(self) -> tuple[str, ...]:
-        """Why the bound from training rows is no guarantee, in sentences."""
-        weighted = self.class_weight is not None or self._weighted
-        unbounded = self.sup in ("empirical", "published")
-        return (WEIGHTED,) * weighted + (UNBOUNDED,) * unbounded
+    def _keep(self, trained: TrainedNetwork, solved: SolvedNetwork, found: FittedLink, info: ClassInfo) -> None:
+        """Keep what predictions and bounds need; warn of a fit that rows left out contradict."""
+        goal, result, head, judged = trained.goal, trained.result, solved.head, solved.judged
+        self.classes_, self.class_weight_ = info.classes, info.class_weight
+        self.embedding_, self.link_ = solved.fitted, found.link
+        self.objective_, self.history_, self.n_iter_ = result.value, result.history, result.n_iter
+        self.batch_size_ = trained.plan.batch_size
+        self.complexity_ = math.sqrt((head.largest if goal.sup is None else goal.sup) * head.squared_norm)
+        weighted = info.weighted or self.class_weight is not None
+        unbounded = (self.head or HeadOptions()).sup in ("empirical", "published")
+        self._risk = RiskTerms.of(
+            (head.fitted, judged),
+            (head.left_out, found.log_p, judged),
+            training_loss=clipped_log_loss(head.fitted, judged.targets, judged.weights)[0],
+            n_rows=solved.n_rows,
+            faults=(WEIGHTED,) * weighted + (UNBOUNDED,) * unbounded,
+        )
+        self._holdout = None
+        warn_of_bad_fit(head.fitted.argmax(1), judged, found.log_p, judged)
+        warn_of_collapsed_network(head.left_out, self.complexity_, goal.tau)
 
-    # prediction ----------------------------------------------------------------------------------------
+    # predictions -----------------------------------------------------------------------------------------
 
     @by_chunks
     def transform(self, X: Any) -> np.ndarray:
-        """Features of the network, without the intercept."""
-        return self._features(X).numpy()
+        """Return the features of the network, without the intercept."""
+        return self.embedding_.features(self._check_new(X)).numpy()
 
-    def _features(self, X: Any) -> Tensor:
+    def _check_new(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], allow_nd=True, reset=False)
-        if X.shape[1:] != self._input_shape:
-            raise ValueError(f"Expected inputs of shape {self._input_shape}, as in fit. Got {X.shape[1:]} instead.")
-        return self._network.features(self._inputs(X))
+        return validate_data(self, X, reset=False, **INPUTS)
 
     def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
-        Z = self._features(X)
-        points = None if self.points_ is None else torch.from_numpy(self.points_)
-        return self._network.head.apply_solution(Z, torch.from_numpy(self.coefficients_), points, self._support)
+        checked = self._check_new(X)
+        return self.embedding_.outputs(checked)
+
+
+def _check(
+    model: EmbeddingNetworkClassifier, X: Any, y: Any, sample_weight: Any, groups: Any
+) -> tuple[Dataset, ClassInfo, Chunks | None]:
+    """Check the rows: those to learn from, what is known of their labels, and all of them where they are elsewhere."""
+    if is_dask(X):
+        return _check_chunks(model, X, y, sample_weight, groups)
+    X, y = check_rows(model, X, y, vectors=True, **INPUTS)
+    info, labels, weights, kept = check_classes(y, sample_weight, model.class_weight, model)
+    return _merged(Block(X[kept], labels, weights), counted_groups(groups, kept)), info, None
+
+
+def _check_chunks(
+    model: EmbeddingNetworkClassifier, X: Any, y: Any, sample_weight: Any, groups: Any
+) -> tuple[Dataset, ClassInfo, Chunks | None]:
+    if groups is not None:
+        raise ValueError("'groups' is not there for Dask collections: rows of a group would have to lie in one place.")
+    validate_data(model, example_row(X), skip_check_array=True)  # names and number of columns
+    chunks, classes, weighted = DaskRows.read(X, y, sample_weight, model.class_weight, model, **INPUTS)
+    many = len(chunks) > chunks.n_gathered
+    if many and model.kernel is not None:
+        raise ValueError(
+            f"A kernel on top of the network needs all {len(chunks)} rows in one place. Use kernel=None, whose "
+            "embedding is summed up where the rows are."
+        )
+    some = chunks.take(chunks.some_rows(np.random.default_rng(seed_of(model.random_state))))
+    return _merged(some), ClassInfo(classes, chunks.factors, weighted), chunks if many else None
+
+
+def _merged(block: Block, groups: np.ndarray | None = None) -> Dataset:
+    """Return rows with equal ones of a table merged."""
+    rows = Dataset.of(block, groups).with_mean_weight_one()
+    return rows.merged()[0] if block.X.ndim == 2 and len(block.X) <= MERGE_UP_TO else rows
+
+
+def _calibrate(solved: SolvedNetwork, frequencies: Tensor, probability: Any) -> FittedLink:
+    """Fit the link to the judged rows, each by the embedding of all others."""
+    how = "softmax" if isinstance(probability, str) and probability == "auto" else probability
+    # They are rows of the embedding: that others lie near them is no question.
+    outputs = LeftOutOutputs(solved.head.left_out, solved.judged, torch.ones_like(solved.judged.weights))
+    return fit_link(how, outputs, frequencies, n=solved.n_rows)

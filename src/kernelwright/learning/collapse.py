@@ -1,4 +1,4 @@
-"""A warning where learning has collapsed."""
+"""Warnings where learning has collapsed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import math
 import warnings
 
 import torch
+from torch import Tensor
 
 from kernelwright.embedding.dual import embed
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import CollapseWarning
 from kernelwright.kernels import Kernel
 
-__all__ = ["warn_of_collapse"]
+__all__ = ["warn_of_collapse", "warn_of_collapsed_network"]
+
+ALIKE = 0.02  # mean deviation below which outputs of all rows are the same
 
 
 def warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: float) -> None:
@@ -24,15 +27,29 @@ def warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: float
     with torch.no_grad():
         embedding = embed(kernel.matrix(sample.points), sample, ridge)
         complexity = math.sqrt(float(kernel.sup_diag(sample.points)) * embedding.squared_norm)
-    outputs = embedding.fitted
-    varied = float((outputs - outputs.mean(0)).abs().mean())
     published = 4 * math.e / len(data)
     advice = f" ('4e/n' is {published:.3g} here)" if published < tau else ""
-    if tau > 0 and varied < 0.02 and complexity * tau < 1.2:
-        warnings.warn(
-            "Learning collapsed to the class frequencies: the outputs are the same for all rows. The complexity "
-            f"weight tau = {tau:.3g} on the mean loss is too strong for these data (complexity {complexity:.3g}, "
-            f"1/tau = {1 / tau:.3g}). Use a smaller complexity_weight{advice}, or learn='auto'.",
-            CollapseWarning,
+    if tau > 0 and _alike(embedding.fitted) and complexity * tau < 1.2:
+        _warn(
+            f"The complexity weight tau = {tau:.3g} on the mean loss is too strong for these data (complexity "
+            f"{complexity:.3g}, 1/tau = {1 / tau:.3g}). Use a smaller complexity_weight{advice}, or learn='auto'.",
+            stacklevel=6,
+        )
+
+
+def warn_of_collapsed_network(left_out: Tensor, complexity: float, tau: float) -> None:
+    """Warn when outputs of rows left out are all the same and the complexity term is the reason."""
+    if _alike(left_out) and tau * complexity > 0.5:  # else there may just be nothing to learn
+        _warn(
+            f"Use a smaller complexity_weight (tau is {tau:.3g}), a wider network or a lower learning rate.",
             stacklevel=5,
         )
+
+
+def _alike(outputs: Tensor) -> bool:
+    return float((outputs - outputs.mean(0)).abs().mean()) < ALIKE
+
+
+def _warn(advice: str, stacklevel: int) -> None:
+    collapsed = "Learning collapsed to the class frequencies: the outputs are the same for all rows."
+    warnings.warn(f"{collapsed} {advice}", CollapseWarning, stacklevel=stacklevel)

@@ -30,6 +30,7 @@ from kernelwright.objectives import (
     RademacherObjective,
 )
 from kernelwright.objectives.losses import EPSILON, Loss, complexity_multiplier, loss_named
+from kernelwright.objectives.splits import ShareOfRows
 from kernelwright.storage.saved import saved
 
 __all__ = [
@@ -286,19 +287,42 @@ class Rademacher(GradientMethod):
 
 @saved("learn-held-out")
 class HeldOut(GradientMethod):
-    """Learn by the loss on half of the rows by the embedding of the others, Eq. (13) of [Hsu2018]_.
+    """Learn by the loss on one part of the rows by the embedding of the others, Eq. (13) of [Hsu2018]_.
 
-    Parameters are those of :class:`Rademacher`; the complexity weight is "1/n".
+    Parameters
+    ----------
+    complexity_weight : float or str, default="1/n"
+    epsilon : float, default=1e-15
+        Clip of the cross entropy.
+    share : float, default=0.5
+        Share of the rows of every class that is scored (of whole groups, where there are groups). Of mini-batches, and
+        of those of a network, it is the share of each batch.
+    optimizer, batch_size, kernel_share, holdout_share
+        As in :class:`Rademacher`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelwright import EmbeddingClassifier, kernels, learning
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = EmbeddingClassifier(kernels.Gaussian(), learn=learning.HeldOut(share=0.3)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
     """
 
     word: ClassVar[str] = "held-out"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {"complexity_weight": WEIGHT, "epsilon": CLIP}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {
+        "complexity_weight": WEIGHT,
+        "epsilon": CLIP,
+        "share": [Interval(Real, 0, 1, closed="neither")],
+    }
 
     def __init__(
         self,
         complexity_weight: float | str = "1/n",
         *,
         epsilon: float = EPSILON,
+        share: float = 0.5,
         optimizer: Optimizing | str | None = None,
         batch_size: int | None = None,
         kernel_share: float | None = None,
@@ -306,6 +330,7 @@ class HeldOut(GradientMethod):
     ) -> None:
         self.complexity_weight = complexity_weight
         self.epsilon = epsilon
+        self.share = share
         self.optimizer = optimizer
         self.batch_size = batch_size
         self.kernel_share = kernel_share
@@ -313,7 +338,7 @@ class HeldOut(GradientMethod):
 
     def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
         loss = loss or ClippedLogLoss(self.epsilon)
-        return HeldOutObjective(self.complexity_weight, loss, precision=precision)
+        return HeldOutObjective(self.complexity_weight, loss, precision=precision, folds=ShareOfRows(self.share))
 
 
 LOSS = [StrOptions({"log", "brier", "calibrated"})]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-__all__ = ["known_bound", "mlp"]
+__all__ = ["ACTIVATIONS", "checked_widths", "known_bound", "mlp"]
 
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
@@ -29,7 +29,7 @@ def mlp(
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.networks.heads import mlp
+    >>> from kernelwright.networks.modules import mlp
     >>> mlp(4, (8, 3))(torch.zeros(2, 4)).shape
     torch.Size([2, 3])
     """
@@ -42,12 +42,22 @@ def mlp(
     return nn.Sequential(*layers, *([nn.Dropout(dropout)] if dropout else []))
 
 
+def checked_widths(hidden: Sequence[int], owner: str) -> list[int]:
+    """Return the widths of layers as whole numbers, at least one of them, none below 1."""
+    widths = [int(width) for width in hidden]
+    if not widths or min(widths) < 1:
+        raise ValueError(
+            f"The 'hidden' parameter of {owner} must be one or more widths of at least 1. Got {hidden!r} instead."
+        )
+    return widths
+
+
 def known_bound(module: nn.Module, n_features: int) -> float:
     """An upper bound of ``|z|^2`` over all inputs, where the last layer of a ``Sequential`` has one.
 
     Examples
     --------
-    >>> from kernelwright.networks.heads import known_bound, mlp
+    >>> from kernelwright.networks.modules import known_bound, mlp
     >>> known_bound(mlp(4, (8, 3), activation="tanh"), 3)
     3.0
     """

@@ -18,7 +18,9 @@ from kernelwright.objectives.losses import BRIER, Loss
 from kernelwright.objectives.primal import split_terms
 from kernelwright.objectives.terms import DualTerms, PrimalTerms, Setting
 
-__all__ = ["FoldsObjective", "HeldOutObjective", "LastRows"]
+__all__ = ["FoldsObjective", "HeldOutObjective", "LastRows", "ShareOfRows"]
+
+Folding = int | tuple[int, ...] | Callable[[TrainingSet], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -35,16 +37,27 @@ class LastRows:
 
 
 @dataclass(frozen=True)
+class ShareOfRows:
+    """A share of the rows of every stratum (of whole groups, where there are any) as fold 1."""
+
+    share: float
+
+    def __call__(self, data: TrainingSet) -> np.ndarray:
+        """Return a fold number for each row."""
+        return data.part(self.share)
+
+
+@dataclass(frozen=True)
 class HeldOutObjective(Objective):
     """The loss on one part of the rows by the embedding of the other, plus tau r: Eq. (13) of [Hsu2018]_.
 
-    ``folds`` is a number of folds, a fold number for each row, or a rule such as :class:`LastRows`; fold 0 trains.
+    ``folds`` is a number of folds, a fold number for each row, or a rule; fold 0 trains.
     """
 
-    folds: int | tuple[int, ...] | Callable[[TrainingSet], np.ndarray] = 2
+    folds: Folding = 2
 
     def arranged(self, data: TrainingSet) -> TrainingSet:  # noqa: D102
-        return data if callable(self.folds) else _in_order_of_folds(data.unmerged(), self.folds)
+        return data if isinstance(self.folds, LastRows) else _in_order_of_folds(data.unmerged(), self.folds)
 
     def dual(self, K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> DualTerms:  # noqa: D102
         train = torch.from_numpy(self._folds(data) == 0)
@@ -59,7 +72,7 @@ class HeldOutObjective(Objective):
         return split_terms(Z, data, at, noise=noise, embedded=embedded, scored=scored)
 
     def _folds(self, data: TrainingSet) -> np.ndarray:
-        return self.folds(data) if callable(self.folds) else np.sort(_checked_folds(data, self.folds, 0))
+        return np.sort(_checked_folds(data, self.folds, 0))
 
 
 @dataclass(frozen=True)
@@ -104,9 +117,9 @@ class FoldsObjective(Objective):
         return [torch.from_numpy(folds != fold) for fold in np.unique(folds)]
 
 
-def _checked_folds(data: TrainingSet, given: int | tuple[int, ...], needed: int | None = None) -> np.ndarray:
+def _checked_folds(data: TrainingSet, given: Folding, needed: int | None = None) -> np.ndarray:
     """Return a fold number for each row; fold ``needed`` must have rows."""
-    folds = data.folds(given) if isinstance(given, int) else np.array(given)
+    folds = given(data) if callable(given) else data.folds(given) if isinstance(given, int) else np.array(given)
     if folds.shape != (len(data),) or len(np.unique(folds)) < 2 or (needed is not None and needed not in folds):
         raise ValueError(
             f"'folds' must be a number of at least 2, or a fold number for each of the {len(data)} rows, with two "
@@ -115,7 +128,7 @@ def _checked_folds(data: TrainingSet, given: int | tuple[int, ...], needed: int 
     return folds
 
 
-def _in_order_of_folds(data: TrainingSet, given: int | tuple[int, ...]) -> TrainingSet:
+def _in_order_of_folds(data: TrainingSet, given: Folding) -> TrainingSet:
     """Sort the rows by fold, so that most blocks of the kernel matrix are views and need no copy."""
     return data.subset(torch.from_numpy(np.argsort(_checked_folds(data, given), kind="stable")))
 

@@ -1,0 +1,233 @@
+"""What a user may say about a network, its head and its training, in small objects."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import nn
+
+from kernelwright.inputs.options import Option
+from kernelwright.networks.modules import ACTIVATIONS, checked_widths, mlp
+from kernelwright.networks.training import Plan
+from kernelwright.storage.saved import saved
+
+__all__ = ["MLP", "HeadOptions", "Training"]
+
+HOLD_OUT_FROM = 2000  # rows; with fewer, every row is needed for learning
+JUDGED_ROWS = 1000  # enough for a ridge and two numbers of a probability map
+
+
+@saved("mlp-options")
+class MLP(Option):
+    """A fully connected network, as wide as the inputs ask for.
+
+    Parameters
+    ----------
+    hidden : sequence of int, default=(96, 32)
+        Widths; the last is the number of features.
+    activation : {"relu", "tanh", "silu"}, default="relu"
+        After every layer, the last included.
+    dropout : float, default=0.0
+        Share of features dropped while learning.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelwright import EmbeddingNetworkClassifier, networks
+    >>> X, y = load_iris(return_X_y=True)
+    >>> module = networks.MLP((16, 4), activation="tanh", dropout=0.1)
+    >>> EmbeddingNetworkClassifier(module, random_state=0).fit(X, y).transform(X).shape
+    (150, 4)
+    """
+
+    word: ClassVar[str] = "mlp"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "hidden": ["array-like"],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(self, hidden: Sequence[int] = (96, 32), *, activation: str = "relu", dropout: float = 0.0) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.dropout = dropout
+
+    def checked(self) -> Self:
+        """Raise if a setting has a value that it cannot have."""
+        checked_widths(self.hidden, type(self).__name__)
+        return super().checked()
+
+    def build(self, n_inputs: int) -> nn.Sequential:
+        """Return the network for so many inputs, with random weights from torch's own generator."""
+        widths = checked_widths(self.hidden, type(self).__name__)
+        return mlp(n_inputs, widths, activation=self.activation, dropout=self.dropout)
+
+
+@saved("head-options")
+class HeadOptions(Option):
+    """The embedding on top of a network: ridge regression of the classes on its features, or on a kernel of these.
+
+    Parameters
+    ----------
+    ridge : float or "auto", default="auto"
+        lambda, where its learning starts. "auto" is a hundredth of the mean square of a feature at the start (0.01
+        under a kernel), so that it does not matter on which scale a network gives its features.
+    intercept : bool, default=True
+        A constant feature beside those of the network (one is added to a kernel).
+    sup : {"empirical", "bound", "published"} or float, default="empirical"
+        ``alpha^2 = sup k(x, x)`` in the complexity. "empirical": the largest ``k(x, x)`` in the batch (a bounded
+        kernel's own value); the complexity then speaks of inputs no larger than these. "bound": for all inputs, where
+        the network ends in a bounded activation. A number: a bound on ``|z|^2`` that you know. "published": 1, as the
+        published networks leave it out.
+    choose_ridge : bool, default=True
+        Where rows are held out: move the ridge in the end to where their leave-one-out outputs are best. (Rows that
+        the network has learned would ask for too little.)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelwright import EmbeddingNetworkClassifier, networks
+    >>> X, y = load_iris(return_X_y=True)
+    >>> head = networks.HeadOptions(ridge=0.1, intercept=False)
+    >>> EmbeddingNetworkClassifier(hidden=(8,), head=head, random_state=0).fit(X, y).coefficients_.shape
+    (8, 3)
+    """
+
+    word: ClassVar[str] = "ridge"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "intercept": ["boolean"],
+        "sup": [Interval(Real, 0, None, closed="neither"), StrOptions({"empirical", "bound", "published"})],
+        "choose_ridge": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        ridge: float | str = "auto",
+        intercept: bool = True,
+        sup: float | str = "empirical",
+        choose_ridge: bool = True,
+    ) -> None:
+        self.ridge = ridge
+        self.intercept = intercept
+        self.sup = sup
+        self.choose_ridge = choose_ridge
+
+
+@saved("network-training")
+class Training(Option):
+    """The training of a network: Adam over mini-batches, epoch by epoch.
+
+    Parameters
+    ----------
+    batch_size, max_epochs : int or "auto", default="auto"
+        "auto" is all rows and 300 epochs up to 1000 rows, else batches of 500 (of four rows a feature, if that is more)
+        and as many epochs as give 300 steps, at least 20.
+    learning_rate : float, default=0.01
+    schedule : {"cosine", None}, default="cosine"
+        Whether the learning rate falls to zero along half a cosine.
+    max_grad_norm : float or None, default=None
+        Longer gradients are shortened to this norm.
+    early_stopping : float, "auto" or None, default="auto"
+        Share of rows that is kept from the network to stop by, to keep the best epoch by, to choose the ridge and to
+        calibrate probabilities (they do take part in the final embedding). "auto" is a tenth, at most 1000 rows, from
+        2000 rows on.
+    patience : int, default=10
+        Epochs without a better loss at those rows after which training stops.
+    checkpoint : path or None, default=None
+        A file that is written after every epoch. If it exists, ``fit`` goes on from it and ends exactly where a run
+        without a break would have ended; the file of a run with other data or settings is refused.
+    device : str, default="auto"
+        Where the network runs: a name that torch knows, or "auto" for CUDA where there is one and the CPU elsewhere.
+    precision : {"auto", "single", "double"}, default="auto"
+        Of the network once it is learned. Learning is in single precision and the solve in double in any case. "auto"
+        is double for the fully connected network; a given one stays single, where a row alone and the same row among
+        others may differ in the sixth digit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelwright import EmbeddingNetworkClassifier, networks
+    >>> X, y = load_iris(return_X_y=True)
+    >>> training = networks.Training(max_epochs=20, batch_size=50, learning_rate=0.02)
+    >>> model = EmbeddingNetworkClassifier(hidden=(8,), training=training, random_state=0).fit(X, y)
+    >>> model.n_iter_, model.set_params(training__learning_rate=0.1).training.learning_rate
+    (20, 0.1)
+    """
+
+    word: ClassVar[str] = "adam"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "batch_size": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
+        "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "schedule": [StrOptions({"cosine"}), None],
+        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "early_stopping": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"}), None],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+        "checkpoint": [str, os.PathLike, None],
+        "device": [str],
+        "precision": [StrOptions({"auto", "single", "double"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        batch_size: int | str = "auto",
+        max_epochs: int | str = "auto",
+        learning_rate: float = 0.01,
+        schedule: str | None = "cosine",
+        max_grad_norm: float | None = None,
+        early_stopping: float | str | None = "auto",
+        patience: int = 10,
+        checkpoint: str | os.PathLike[str] | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+    ) -> None:
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.max_grad_norm = max_grad_norm
+        self.early_stopping = early_stopping
+        self.patience = patience
+        self.checkpoint = checkpoint
+        self.device = device
+        self.precision = precision
+
+    def plan(self, n_rows: int, width: int) -> Plan:
+        """Return the plan for so many training rows and features, the intercept included."""
+        batch = self.batch_size
+        if isinstance(batch, str):
+            batch = n_rows if n_rows <= 1000 else max(500, 4 * width)
+        batch = min(int(batch), n_rows)
+        epochs = self.max_epochs
+        if isinstance(epochs, str):
+            epochs = max(20, math.ceil(300 / max(1, round(n_rows / batch))))
+        return Plan(batch, int(epochs), self.learning_rate, self.schedule, self.max_grad_norm, patience=self.patience)
+
+    def n_held_out(self, n: int) -> int:
+        """Return how many of n rows (or groups) are kept from the network."""
+        share = self.early_stopping
+        if isinstance(share, str):
+            share = min(0.1, JUDGED_ROWS / n) if n >= HOLD_OUT_FROM else None
+        return 0 if share is None else min(max(round(float(share) * n), 1), n - 1)
+
+    def torch_device(self) -> str:
+        """Return the name of a device that torch finds here."""
+        if self.device == "auto":
+            return "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(
+                "The 'device' parameter of Training must be 'auto' or a device that torch finds here. "
+                f"Got {self.device!r} instead."
+            ) from error
+        return self.device
