@@ -15,22 +15,24 @@ from torch import Tensor, nn
 
 from benchmarks.floor import side_by_side
 from kernelwright.embedding import TrainingSet
-from kernelwright.networks.heads import Bound, Head, LinearHead
+from kernelwright.networks.heads import BatchObjective, Head, LinearHead
 from kernelwright.networks.training import seeded
+from kernelwright.objectives import ClippedLogLoss, RademacherObjective
 from kernelwright.research.experiments.hsu_network import SoftmaxHead, cnn
 
-BOUND = Bound(tau=0.01, epsilon=0.1)
+LOSS = ClippedLogLoss(0.1)
+GOAL = BatchObjective(RademacherObjective(loss=LOSS), tau=0.01)
 
 
 class ByAutograd(LinearHead):
     """The same objective, differentiated through the Cholesky factor."""
 
-    def backward(self, Z: Tensor, data: TrainingSet, bound: Bound) -> None:
+    def backward(self, Z: Tensor, data: TrainingSet, goal: BatchObjective) -> None:
         Z, targets = self.widen(Z), data.targets.to(Z)
         S = Z.T @ Z + len(Z) * self.ridge.to(Z) * torch.eye(Z.shape[1], dtype=Z.dtype)
         W = torch.cholesky_solve(Z.T @ targets, torch.linalg.cholesky(S))
-        loss = -((Z @ W) * targets).sum(1).clamp(bound.epsilon, 1.0).log().mean()
-        (loss + bound.tau * (Z.square().sum(1).max() * W.square().sum()).sqrt()).backward()
+        loss = -((Z @ W) * targets).sum(1).clamp(LOSS.epsilon, 1.0).log().mean()
+        (loss + goal.tau * (Z.square().sum(1).max() * W.square().sum()).sqrt()).backward()
 
 
 def of_head(head: Head, Z: Tensor, data: TrainingSet) -> Callable[[], object]:
@@ -39,7 +41,7 @@ def of_head(head: Head, Z: Tensor, data: TrainingSet) -> Callable[[], object]:
     def task() -> None:
         Z.grad = None
         head.zero_grad()
-        head.backward(Z, data, BOUND)
+        head.backward(Z, data, GOAL)
 
     return task
 
@@ -64,7 +66,7 @@ def of_step(module: nn.Module, head: Head, images: Tensor, data: TrainingSet) ->
 
     def task() -> None:
         optimiser.zero_grad()
-        head.backward(module(images), data, BOUND)
+        head.backward(module(images), data, GOAL)
         optimiser.step()
 
     return task

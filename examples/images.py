@@ -16,6 +16,7 @@ from torch import nn
 
 from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.kernels import Gaussian
+from kernelwright.networks import Training
 from kernelwright.uncertainty.scores import expected_calibration_error
 
 
@@ -44,7 +45,10 @@ def main(n_train: int = 600, epochs: int = 150) -> dict[str, dict[str, float]]:
     methods = {
         "table of pixels": (EmbeddingClassifier(random_state=0), pixels),
         "Gaussian kernel on pixels": (EmbeddingClassifier(Gaussian("median"), random_state=0), pixels),
-        "convolutional network": (EmbeddingNetworkClassifier(network(), max_epochs=epochs, random_state=0), images),
+        "convolutional network": (
+            EmbeddingNetworkClassifier(network(), training=Training(max_epochs=epochs), random_state=0),
+            images,
+        ),
     }
     scores = {}
     print(f"{n_train} digits to learn from, {len(y) - n_train} to judge by\n")

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from kernelwright import EmbeddingNetworkClassifier, datasets
+from kernelwright.networks import Training
 from kernelwright.research.experiments import hsu_network
 from kernelwright.uncertainty.scores import expected_calibration_error
 
@@ -33,7 +34,8 @@ def classify(n_train: int, n_test: int = 10000, epochs: int = 8) -> float:
     images, new = (X[rows].reshape(-1, 1, 28, 28) / 255.0 for rows in (train, test))
     torch.manual_seed(0)  # the start of the network below
     module = hsu_network.cnn((8, 16), 128)
-    model = EmbeddingNetworkClassifier(module, max_epochs=epochs, learning_rate=0.003, random_state=0, verbose=1)
+    training = Training(max_epochs=epochs, learning_rate=0.003)
+    model = EmbeddingNetworkClassifier(module, training=training, random_state=0, verbose=1)
     model.fit(images, y[train])
     p = model.predict_proba(new)
     right = float((model.classes_[p.argmax(1)] == y[test]).mean())

@@ -40,7 +40,7 @@ def _models(quick: bool) -> list[Any]:
     X, y = blobs(200)
     models = [
         kw.EmbeddingClassifier(random_state=0),
-        kw.EmbeddingNetworkClassifier(max_epochs=3, random_state=0),
+        kw.EmbeddingNetworkClassifier(training=kw.networks.Training(max_epochs=3), random_state=0),
         kw.LearnedKernelClassifier(),
         kw.PredictionSets(kw.EmbeddingClassifier(random_state=0)),
     ]
@@ -67,7 +67,8 @@ def _fits_in_threads(n: int) -> Row:
     tally = Tally("fits in 8 threads are those of one")
     X, y = blobs(150)
     kinds = [kw.EmbeddingClassifier(random_state=0), kw.KreinSVC(kw.kernels.Gaussian(2.0))]
-    kinds.append(kw.EmbeddingNetworkClassifier(max_epochs=3, dropout=0.2, random_state=0))
+    module, training = kw.networks.MLP(dropout=0.2), kw.networks.Training(max_epochs=3)
+    kinds.append(kw.EmbeddingNetworkClassifier(module, training=training, random_state=0))
     for kind in kinds:
         expected = clone(kind).fit(X, y).decision_function(X)
         before = [library["num_threads"] for library in threadpool_info()]
@@ -124,7 +125,10 @@ def _uses(folder: Path) -> dict[str, Any]:
         kw.EmbeddingClassifier(features=kw.features.RandomFourier(50)),
         kw.EmbeddingClassifier(kw.kernels.Gaussian(1.0), solver="nystroem", n_landmarks=20),
         kw.ConditionalMeanEmbedding(),
-        kw.EmbeddingNetworkClassifier(max_epochs=2, dropout=0.1, checkpoint=folder / "checkpoint"),
+        kw.EmbeddingNetworkClassifier(
+            kw.networks.MLP(dropout=0.1),
+            training=kw.networks.Training(max_epochs=2, checkpoint=folder / "checkpoint"),
+        ),
         kw.HyperKernelRidge(),
         kw.HyperKernelSVR(),
         kw.KreinSVC(kw.kernels.Gaussian(1.0)),

@@ -70,10 +70,8 @@ def _checkpoints(folder: Path, how: signal.Signals, kills: int) -> Tally:
     X, y = blobs(400)
 
     def fit(checkpoint: Path | None) -> kw.EmbeddingNetworkClassifier:
-        model = kw.EmbeddingNetworkClassifier(
-            hidden=(32, 32), max_epochs=30, batch_size=100, checkpoint=checkpoint, random_state=0
-        )
-        return model.fit(X, y)
+        training = kw.networks.Training(max_epochs=30, batch_size=100, checkpoint=checkpoint)
+        return kw.EmbeddingNetworkClassifier(hidden=(32, 32), training=training, random_state=0).fit(X, y)
 
     def whole_job(checkpoint: Path) -> None:
         with warnings.catch_warnings():

@@ -33,7 +33,7 @@ kinds = [
     kw.EmbeddingClassifier(random_state=0),
     kw.EmbeddingClassifier(kw.kernels.Gaussian("median"), learn=None),
     kw.KreinSVC(kw.kernels.Gaussian(2.0)),
-    kw.EmbeddingNetworkClassifier(max_epochs=2, random_state=0),
+    kw.EmbeddingNetworkClassifier(training=kw.networks.Training(max_epochs=2), random_state=0),
 ]
 held = []
 for number in range({fits}):

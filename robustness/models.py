@@ -21,6 +21,7 @@ from kernelwright import (
     LearnedKernelClassifier,
     hyper,
     hyperkernels,
+    networks,
 )
 from kernelwright.embedding import TrainingSet
 from kernelwright.estimators import classifier as classifiers
@@ -102,6 +103,7 @@ class Model:
 def _described(family: str, cls: type, settings: dict[str, Any], parts: dict[str, Callable[[], Any]], **more: Any):
     """Describe a model with plain settings, and parts that are made anew for every fit."""
     said = ", ".join(f"{name}={value!r}" for name, value in settings.items() if not callable(value))
+    said = " ".join(said.split())  # in one line
     named = ", ".join(parts)
     words = f"{cls.__name__}({said})" + (f" with {named}" if named else "")
 
@@ -153,12 +155,13 @@ def _explicit(rng: Random, d: int) -> Model:
 
 def _network(rng: Random, d: int) -> Model:
     settings = {
-        "hidden": (8, 4),
-        "max_epochs": int(rng.choice([1, 5, 20])),
-        "activation": str(rng.choice(["relu", "tanh", "silu"])),
-        "ridge": ["auto", 1e-8, 1.0][rng.integers(3)],
-        "learning_rate": float(rng.choice([0.01, 1.0])),
-        "precision": str(rng.choice(["auto", "single", "double"])),
+        "module": networks.MLP((8, 4), activation=str(rng.choice(["relu", "tanh", "silu"]))),
+        "head": networks.HeadOptions(ridge=["auto", 1e-8, 1.0][rng.integers(3)]),
+        "training": networks.Training(
+            max_epochs=int(rng.choice([1, 5, 20])),
+            learning_rate=float(rng.choice([0.01, 1.0])),
+            precision=str(rng.choice(["auto", "single", "double"])),
+        ),
         "probability": str(rng.choice(["auto", "power", "softmax", "clip"])),
         "scale": ["auto", None, "unit"][rng.integers(3)],
         "random_state": 0,

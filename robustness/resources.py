@@ -106,7 +106,7 @@ FITTED: dict[str, tuple[int, ...]] = {
     "kw.EmbeddingClassifier(learn='leave-one-out', precision='single', max_iter=2)": (3000,),
     "kw.ConditionalMeanEmbedding()": (2000,),
     "kw.KreinSVC(kw.kernels.Gaussian())": (3000,),
-    "kw.EmbeddingNetworkClassifier(kernel=kw.kernels.Gaussian(), max_epochs=2)": (3000,),
+    "kw.EmbeddingNetworkClassifier(kernel=kw.kernels.Gaussian(), training=kw.networks.Training(max_epochs=2))": (3000,),
     "kw.HyperKernelRidge(solver='exact')": (80,),
     "kw.HyperKernelRidge(solver='exact', nonnegative=True)": (50,),
     "kw.HyperKernelRidge()": (1000,),
@@ -140,7 +140,8 @@ def _writers(folder: Path) -> dict[str, Callable[[], object]]:
     """List what writes files; each must leave an old file as it was."""
     X, y = blobs(200)
     model = kw.EmbeddingClassifier(GAUSSIAN, learn=None).fit(X, y)
-    network = kw.EmbeddingNetworkClassifier(max_epochs=2, hidden=(64, 64), checkpoint=folder / "checkpoint")
+    training = kw.networks.Training(max_epochs=2, checkpoint=folder / "checkpoint")
+    network = kw.EmbeddingNetworkClassifier(hidden=(64, 64), training=training)
     task = Task("row", "column", 0, _many_numbers)
     return {
         "model.kw": lambda: kw.save(model, folder / "model.kw"),

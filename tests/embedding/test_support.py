@@ -12,6 +12,7 @@ from kernelwright.embedding import TrainingSet
 from kernelwright.embedding.support import FeatureSupport, KernelSupport, nearest_other
 from kernelwright.features import Nystroem, Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian, Laplace
+from kernelwright.networks import Training
 from kernelwright.numerics.linalg import factorise
 
 RNG = np.random.default_rng(0)
@@ -101,8 +102,10 @@ MODELS = {
     "fourier features": EmbeddingClassifier(features=RandomFourier(300), scale="standard", max_iter=5),
     "nystroem features": EmbeddingClassifier(features=Nystroem(Gaussian("median"), 50), scale="standard", max_iter=5),
     "polynomial": EmbeddingClassifier(features=Polynomial(2), scale="standard", max_iter=5),
-    "network": EmbeddingNetworkClassifier(hidden=(16,), max_epochs=5, random_state=0),
-    "network and kernel": EmbeddingNetworkClassifier(hidden=(8,), kernel=Gaussian(), max_epochs=5, random_state=0),
+    "network": EmbeddingNetworkClassifier(hidden=(16,), training=Training(max_epochs=5), random_state=0),
+    "network and kernel": EmbeddingNetworkClassifier(
+        hidden=(8,), kernel=Gaussian(), training=Training(max_epochs=5), random_state=0
+    ),
 }
 
 

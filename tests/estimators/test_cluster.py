@@ -16,6 +16,7 @@ from kernelwright.features import RandomFourier
 from kernelwright.hyper import LandmarkPairs, Partition
 from kernelwright.inputs import dask_rows as chunks
 from kernelwright.kernels import Gaussian
+from kernelwright.networks import Training
 from kernelwright.research.experiments.runner import Experiment, Task, run
 
 da = pytest.importorskip("dask.array")
@@ -180,7 +181,7 @@ def test_a_worker_short_of_memory_names_the_setting_to_change(problem):
 
 def test_networks(client, problem):
     X, y = problem
-    network = EmbeddingNetworkClassifier(hidden=(16, 8), max_epochs=3, random_state=0)
+    network = EmbeddingNetworkClassifier(hidden=(16, 8), training=Training(max_epochs=3), random_state=0)
     one = network.fit(da.from_array(X, chunks=(5000, 4)), y).predict_proba(X[:100])
     other = network.fit(da.from_array(X, chunks=(12_345, 4)), y).predict_proba(X[:100])
     np.testing.assert_allclose(one, other, atol=1e-8)

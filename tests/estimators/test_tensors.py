@@ -12,6 +12,7 @@ from kernelwright import (
     KreinSVC,
     LearnedKernelClassifier,
 )
+from kernelwright.networks import Training
 from kernelwright.research.baselines import AlignmentKernel
 
 RNG = np.random.default_rng(0)
@@ -19,7 +20,7 @@ X = RNG.normal(size=(50, 3))
 Y = (X[:, 0] > 0).astype(float)
 ESTIMATORS = [
     ConditionalMeanEmbedding(random_state=0),
-    EmbeddingNetworkClassifier(max_epochs=1, random_state=0),
+    EmbeddingNetworkClassifier(training=Training(max_epochs=1), random_state=0),
     HyperKernelRidge(random_state=0),
     KreinSVC(),
     LearnedKernelClassifier(HyperKernelRidge(random_state=0)),

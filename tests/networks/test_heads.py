@@ -10,13 +10,20 @@ from torch import nn
 from kernelwright.embedding import TrainingSet
 from kernelwright.embedding.primal import Moments
 from kernelwright.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
-from kernelwright.networks.heads import Bound, EmbeddingNetwork, KernelHead, LinearHead
-from kernelwright.networks.modules import known_bound, mlp
+from kernelwright.networks.heads import BatchObjective, EmbeddingNetwork, KernelHead, LinearHead
+from kernelwright.objectives import ClippedLogLoss, HeldOutObjective, RademacherObjective
+from kernelwright.objectives.splits import LastRows
 
 M, RIDGE = 3, 0.05
 weightings = pytest.mark.parametrize("weighted", [False, True], ids=["ones", "weights"])
 scorings = pytest.mark.parametrize("scored", [0.0, 0.4], ids=["all rows", "a part"])
 intercepts = pytest.mark.parametrize("intercept", [False, True], ids=["plain", "intercept"])
+
+
+def goal(tau, epsilon, sup=None, scored=0.0):
+    loss = ClippedLogLoss(epsilon)
+    objective = HeldOutObjective(loss=loss, folds=LastRows(scored)) if scored else RademacherObjective(loss=loss)
+    return BatchObjective(objective, tau, sup)
 
 
 def problem(n=14, p=5, weighted=False):
@@ -27,27 +34,28 @@ def problem(n=14, p=5, weighted=False):
     return Z, TrainingSet.of(Z.detach(), targets, weights=weights)
 
 
-def by_autograd(K_of, Z, data, log_ridge, bound):
+def by_autograd(K_of, Z, data, log_ridge, bound, scored):
     """Eqs. (12) and (13) as they are printed, differentiated through ``torch.linalg.solve``."""
-    n_scored = bound.n_scored(len(Z))
+    n_scored = round(scored * len(Z))
     T = slice(len(Z) - n_scored)
     B = slice(len(Z) - n_scored, None) if n_scored else slice(None)
     K, w = K_of(Z), data.weights
     A = K[T, T] + torch.diag(log_ridge.exp() * w[T].sum() / w[T])
     V = torch.linalg.solve(A, data.targets[T])
     own = ((K[B, T] @ V) * data.targets[B]).sum(1)
-    loss = -(w[B] / w[B].sum() * own.clamp(bound.epsilon, 1.0).log()).sum()
+    loss = -(w[B] / w[B].sum() * own.clamp(bound.objective.loss.epsilon, 1.0).log()).sum()
     sup = K.diagonal().max() if bound.sup is None else bound.sup
     r = torch.sqrt(sup * torch.trace(V.T @ K[T, T] @ V))
     return loss, r, torch.autograd.grad(loss + bound.tau * r, [Z, log_ridge])
 
 
-def same(head, K_of, bound, weighted, n=14, p=5):
-    Z, data = problem(n, p, weighted)
+def same(head, K_of, weighted, p=5, *, sup=None, scored=0.0):
+    bound = goal(0.3, 1e-3, sup, scored)
+    Z, data = problem(p=p, weighted=weighted)
     parts = head.backward(Z, data, bound)
     log_ridge = torch.tensor(math.log(RIDGE), dtype=torch.float64, requires_grad=True)
     again = Z.detach().requires_grad_()
-    loss, r, (d_Z, d_log_ridge) = by_autograd(K_of, again, data, log_ridge, bound)
+    loss, r, (d_Z, d_log_ridge) = by_autograd(K_of, again, data, log_ridge, bound, scored)
     assert parts.loss == pytest.approx(float(loss.detach()), rel=1e-9)
     assert parts.complexity == pytest.approx(float(r.detach()), rel=1e-9)
     assert parts.value == pytest.approx(float((loss + bound.tau * r).detach()), rel=1e-9)
@@ -61,8 +69,8 @@ def same(head, K_of, bound, weighted, n=14, p=5):
 @pytest.mark.parametrize("p", [5, 30], ids=["tall", "wide"])
 @pytest.mark.parametrize("sup", [None, 40.0], ids=["empirical", "given"])
 def test_linear_head_equals_autograd_through_a_plain_solve(weighted, scored, intercept, p, sup):
-    bound = Bound(0.3, 1e-3, sup, scored)
-    same(LinearHead(RIDGE, intercept=intercept), lambda Z: Z @ Z.T + float(intercept), bound, weighted, p=p)
+    head = LinearHead(RIDGE, intercept=intercept)
+    same(head, lambda Z: Z @ Z.T + float(intercept), weighted, p, sup=sup, scored=scored)
 
 
 KERNELS = [Gaussian(2.0), Laplace(5.0), Matern(3.0, nu=1.5), Polynomial(degree=2), 2.0 * Gaussian(1.5, ard=True) + 0.5]
@@ -76,18 +84,18 @@ def test_kernel_head_equals_autograd_through_a_plain_solve(weighted, scored, int
     kernel.prepare(problem()[0].detach())
     head = KernelHead(kernel, RIDGE, intercept=intercept)
     head.zero_grad()
-    same(head, lambda Z: kernel(Z) + float(intercept), Bound(0.3, 1e-3, None, scored), weighted)
+    same(head, lambda Z: kernel(Z) + float(intercept), weighted, scored=scored)
 
 
 def test_kernel_head_learns_the_numbers_of_its_kernel():
     Z, data = problem()
     head = KernelHead(Gaussian(2.0), RIDGE)
-    head.backward(Z, data, Bound(0.3, 1e-3))
+    head.backward(Z, data, goal(0.3, 1e-3))
     step = 1e-5
     values = []
     for sign in (1, -1):
         moved = KernelHead(Gaussian(2.0 * math.exp(sign * step)), RIDGE)
-        values.append(moved.backward(Z.detach(), data, Bound(0.3, 1e-3)).value)
+        values.append(moved.backward(Z.detach(), data, goal(0.3, 1e-3)).value)
     assert float(head.kernel.log_lengthscale.grad) == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-5)
 
 
@@ -103,9 +111,9 @@ def test_limits_of_what_a_head_learns():
 
 def test_single_precision_features_are_solved_in_double():
     Z, data = problem(60, 8)
-    exact = LinearHead(RIDGE).backward(Z, data, Bound(0.1, 0.1))
+    exact = LinearHead(RIDGE).backward(Z, data, goal(0.1, 0.1))
     single = Z.detach().float().requires_grad_()
-    rough = LinearHead(RIDGE).backward(single, data, Bound(0.1, 0.1))
+    rough = LinearHead(RIDGE).backward(single, data, goal(0.1, 0.1))
     assert rough.value == pytest.approx(exact.value, rel=1e-5)
     assert single.grad.dtype == torch.float32
     np.testing.assert_allclose(single.grad, Z.grad, rtol=1e-3, atol=1e-6)
@@ -114,7 +122,7 @@ def test_single_precision_features_are_solved_in_double():
 def test_features_that_are_all_zero_have_finite_gradients():
     Z, data = problem()
     dead = torch.zeros_like(Z).requires_grad_()
-    parts = LinearHead(RIDGE, intercept=False).backward(dead, data, Bound(0.3, 0.1))
+    parts = LinearHead(RIDGE, intercept=False).backward(dead, data, goal(0.3, 0.1))
     assert parts.complexity == pytest.approx(0.0, abs=1e-100)
     assert torch.isfinite(dead.grad).all()
 
@@ -176,25 +184,3 @@ def test_linear_and_kernel_heads_have_one_solution():
         outputs.append((new, solved.left_out, solved.squared_norm, solved.largest))
     for linear, kernel in zip(*outputs, strict=True):
         np.testing.assert_allclose(linear, kernel.detach() if torch.is_tensor(kernel) else kernel, rtol=1e-8, atol=1e-9)
-
-
-# Networks --------------------------------------------------------------------------------------------------------
-
-
-def test_he_initialisation_leaves_global_randomness_alone():
-    torch.manual_seed(3)
-    before = torch.get_rng_state()
-    first, second = (mlp(50, (400, 30), generator=torch.Generator().manual_seed(1)) for _ in range(2))
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(first[0].weight, second[0].weight)
-    assert float(first[0].weight.detach().std()) == pytest.approx(math.sqrt(2 / 50), rel=0.05)
-    assert not first[0].bias.any()
-
-
-def test_known_bounds_of_networks():
-    assert known_bound(mlp(3, (4, 7), activation="tanh", dropout=0.5), 7) == 7
-    assert known_bound(nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.Softmax(1), nn.Flatten())), 3) == 1
-    assert known_bound(nn.ReLU6(), 2) == 72
-    for unbounded in (mlp(3, (4,)), nn.Sequential(), nn.Linear(2, 2)):
-        with pytest.raises(ValueError, match="ends in a bounded activation"):
-            known_bound(unbounded, 4)

@@ -28,6 +28,7 @@ from sklearn.svm import SVC
 from torch import nn
 
 import kernelwright as kw
+from kernelwright import learning
 from kernelwright.kernels import ConvexSum, Gaussian, Laplace, Linear, Matern, Spectrum
 from kernelwright.research import baselines, features, hyperkernels
 
@@ -79,7 +80,8 @@ def embedding(*args: Any, **settings: Any) -> Model:
 
 
 def network(*args: Any, **settings: Any) -> Model:
-    return Model(lambda: kw.EmbeddingNetworkClassifier(*args, max_epochs=3, random_state=0, **settings).fit(X, LABELS))
+    training = {"training": kw.networks.Training(max_epochs=3)}
+    return Model(lambda: kw.EmbeddingNetworkClassifier(*args, random_state=0, **training | settings).fit(X, LABELS))
 
 
 def pairs(estimator: Any, target: Any = Y) -> Model:
@@ -149,11 +151,14 @@ MODELS: dict[str, Model] = {
         lambda model: model.predict_set(NEW),
     ),
     "network": network(hidden=(5, 3)),
-    "network with dropout and a kernel": network(hidden=(5, 3), dropout=0.2, kernel=Gaussian()),
+    "network with dropout and a kernel": network(kw.networks.MLP((5, 3), dropout=0.2), kernel=Gaussian()),
+    "network with options": network(learn=learning.HeldOut(share=0.3), head=kw.networks.HeadOptions(sup=2.0)),
     "layers": network(nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Sequential(nn.Tanh(), nn.Linear(6, 3)))),
     "convolutions": Model(
         lambda: kw.EmbeddingNetworkClassifier(
-            nn.Sequential(nn.Conv2d(1, 3, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()), max_epochs=2, random_state=0
+            nn.Sequential(nn.Conv2d(1, 3, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
+            training=kw.networks.Training(max_epochs=2),
+            random_state=0,
         ).fit(IMAGES, Y),
         lambda model: model.predict_proba(IMAGES),
     ),

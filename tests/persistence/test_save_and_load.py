@@ -78,12 +78,12 @@ def test_feature_maps_and_learned_kernels_are_saved_by_themselves(tmp_path):
 
 class TestModulesOfOnesOwn:
     def test_the_architecture_comes_from_the_caller_and_the_numbers_from_the_file(self, tmp_path):
-        model = network(OwnNet(), precision="double").make()
+        model = network(OwnNet(), training=kw.networks.Training(max_epochs=3, precision="double")).make()
         given = OwnNet()
         before = copy.deepcopy(given.state_dict())
         loaded = round_trip(model, tmp_path, module=given)
         np.testing.assert_array_equal(loaded.predict_proba(NEW), model.predict_proba(NEW))
-        assert loaded.module_ is loaded._network.module
+        assert loaded.module_ is loaded.embedding_.network.module
         assert loaded.module_.first is loaded.module_.again
         assert loaded.module_.last.weight.dtype == torch.float64
         assert loaded.module is not given
@@ -125,12 +125,13 @@ class TestModulesOfOnesOwn:
 
     def test_a_network_on_another_device_is_loaded_to_the_cpu(self, tmp_path):
         model = network(hidden=(3,)).make()
-        model._network.device = "cuda"
-        assert round_trip(model, tmp_path)._network.device == "cpu"
+        model.embedding_.network.device = "cuda"
+        assert round_trip(model, tmp_path).embedding_.network.device == "cpu"
 
 
 def test_settings_of_the_running_program_are_left_out_with_a_warning(tmp_path):
-    model = kw.EmbeddingNetworkClassifier(callback=print, checkpoint=str(tmp_path / "run"))
+    training = kw.networks.Training(checkpoint=str(tmp_path / "run"))
+    model = kw.EmbeddingNetworkClassifier(callback=print, training=training)
     with pytest.warns(UserWarning, match="callback is not part") as found:
         kw.save(make_pipeline(model, memory="cache"), tmp_path / "model.kw")
     loaded = kw.load(tmp_path / "model.kw")

@@ -8,20 +8,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from kernelwright.estimators.arrows import MERGE_UP_TO
 from kernelwright.estimators.base import by_chunks, part_of
+from kernelwright.estimators.network_rows import INPUTS, check_network_rows
 from kernelwright.estimators.probabilities import ProbabilityClassifier, warn_of_bad_fit
 from kernelwright.estimators.progress import progress, with_lines
 from kernelwright.inputs.arrays import seed_of, validate_data
-from kernelwright.inputs.blocks import Block, Chunks
-from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
-from kernelwright.inputs.dataset import ClassInfo, Dataset, check_classes, check_rows, counted_groups
+from kernelwright.inputs.dataset import ClassInfo
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Kernel
 from kernelwright.learning import LearningMethod, Step
@@ -31,6 +28,7 @@ from kernelwright.networks.fitting import (
     NetworkPlan,
     SolvedNetwork,
     TrainedNetwork,
+    calibrate,
     checkpoint_for,
     read_rows,
     solve,
@@ -44,12 +42,10 @@ from kernelwright.networks.training import seeded
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import clipped_log_loss
 from kernelwright.storage.saved import saved
-from kernelwright.uncertainty.links import FittedLink, LeftOutOutputs, fit_link
+from kernelwright.uncertainty.links import FittedLink
 from kernelwright.uncertainty.risk import UNBOUNDED, WEIGHTED, RiskTerms
 
 __all__ = ["EmbeddingNetworkClassifier"]
-
-INPUTS: dict[str, Any] = {"dtype": [np.float64, np.float32], "allow_nd": True}
 
 
 @saved(
@@ -214,7 +210,7 @@ class EmbeddingNetworkClassifier(
         self._validate_params()
         with progress(self.verbose):
             plan = self._plan()
-            rows, info, chunks = _check(self, X, y, sample_weight, groups)
+            rows, info, chunks = check_network_rows(self, X, y, sample_weight, groups)
             targets = ClassTargets(len(info.classes))
             reader, data = read_rows(rows, plan, targets)
             checkpoint, seed = checkpoint_for(plan, data, seed_of(self.random_state))
@@ -223,7 +219,7 @@ class EmbeddingNetworkClassifier(
                 parts = split(data, plan.training)
                 trained = train(started, data, parts, plan, checkpoint)
                 solved = solve(trained, data, parts, plan, reader, chunks)
-            link = _calibrate(solved, targets.prior(data.targets, data.weights), self.probability)
+            link = calibrate(solved, targets.prior(data.targets, data.weights), self.probability)
             self._keep(trained, solved, link, info)
         return self
 
@@ -233,10 +229,9 @@ class EmbeddingNetworkClassifier(
         if self.module is None:
             checked_widths(self.hidden, owner)
         module = MLP(self.hidden) if self.module is None else self.module
-        given = isinstance(module, nn.Module)
-        warm = self.warm_start and "embedding_" in vars(self)
+        given, warm = isinstance(module, nn.Module), self.warm_start and "embedding_" in vars(self)
         return NetworkPlan(
-            self.module_ if warm else module if given else module.checked(),
+            self.module_ if warm else module.checked() if isinstance(module, MLP) else module,
             self.kernel_ if warm else self.kernel,
             network_method(self.learn, owner),
             (self.head or HeadOptions()).checked(),
@@ -274,7 +269,8 @@ class EmbeddingNetworkClassifier(
     @by_chunks
     def transform(self, X: Any) -> np.ndarray:
         """Return the features of the network, without the intercept."""
-        return self.embedding_.features(self._check_new(X)).numpy()
+        checked = self._check_new(X)
+        return self.embedding_.features(checked).numpy()
 
     def _check_new(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -283,45 +279,3 @@ class EmbeddingNetworkClassifier(
     def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
         checked = self._check_new(X)
         return self.embedding_.outputs(checked)
-
-
-def _check(
-    model: EmbeddingNetworkClassifier, X: Any, y: Any, sample_weight: Any, groups: Any
-) -> tuple[Dataset, ClassInfo, Chunks | None]:
-    """Check the rows: those to learn from, what is known of their labels, and all of them where they are elsewhere."""
-    if is_dask(X):
-        return _check_chunks(model, X, y, sample_weight, groups)
-    X, y = check_rows(model, X, y, vectors=True, **INPUTS)
-    info, labels, weights, kept = check_classes(y, sample_weight, model.class_weight, model)
-    return _merged(Block(X[kept], labels, weights), counted_groups(groups, kept)), info, None
-
-
-def _check_chunks(
-    model: EmbeddingNetworkClassifier, X: Any, y: Any, sample_weight: Any, groups: Any
-) -> tuple[Dataset, ClassInfo, Chunks | None]:
-    if groups is not None:
-        raise ValueError("'groups' is not there for Dask collections: rows of a group would have to lie in one place.")
-    validate_data(model, example_row(X), skip_check_array=True)  # names and number of columns
-    chunks, classes, weighted = DaskRows.read(X, y, sample_weight, model.class_weight, model, **INPUTS)
-    many = len(chunks) > chunks.n_gathered
-    if many and model.kernel is not None:
-        raise ValueError(
-            f"A kernel on top of the network needs all {len(chunks)} rows in one place. Use kernel=None, whose "
-            "embedding is summed up where the rows are."
-        )
-    some = chunks.take(chunks.some_rows(np.random.default_rng(seed_of(model.random_state))))
-    return _merged(some), ClassInfo(classes, chunks.factors, weighted), chunks if many else None
-
-
-def _merged(block: Block, groups: np.ndarray | None = None) -> Dataset:
-    """Return rows with equal ones of a table merged."""
-    rows = Dataset.of(block, groups).with_mean_weight_one()
-    return rows.merged()[0] if block.X.ndim == 2 and len(block.X) <= MERGE_UP_TO else rows
-
-
-def _calibrate(solved: SolvedNetwork, frequencies: Tensor, probability: Any) -> FittedLink:
-    """Fit the link to the judged rows, each by the embedding of all others."""
-    how = "softmax" if isinstance(probability, str) and probability == "auto" else probability
-    # They are rows of the embedding: that others lie near them is no question.
-    outputs = LeftOutOutputs(solved.head.left_out, solved.judged, torch.ones_like(solved.judged.weights))
-    return fit_link(how, outputs, frequencies, n=solved.n_rows)

@@ -1,4 +1,4 @@
-"""The arrows of a network's fit, each from record to record: start -> split -> train -> solve."""
+"""The arrows of a network's fit, each from record to record: start -> split -> train -> solve -> calibrate."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.memory import check_memory
 from kernelwright.objectives.losses import complexity_multiplier
 from kernelwright.solvers import Exact
+from kernelwright.uncertainty.links import FittedLink, LeftOutOutputs, fit_link
 
 __all__ = [
     "NetworkPlan",
@@ -39,6 +40,7 @@ __all__ = [
     "SolvedNetwork",
     "StartedNetwork",
     "TrainedNetwork",
+    "calibrate",
     "checkpoint_for",
     "read_rows",
     "solve",
@@ -127,8 +129,8 @@ def read_rows(rows: Dataset, plan: NetworkPlan, targets: Targets) -> tuple[Input
 
 def start(plan: NetworkPlan, data: TrainingSet) -> StartedNetwork:
     """Build the network, or copy the given one, and put a head on it."""
-    build = isinstance(plan.module, MLP)
-    module = plan.module.build(data.points.shape[1]) if build else copy.deepcopy(plan.module)
+    given, n_inputs = plan.module, data.points.shape[1]
+    module = given.build(n_inputs) if isinstance(given, MLP) else copy.deepcopy(given)
     warm, asked = plan.warm_ridge is not None, plan.head
     ridge = START_RIDGE if isinstance(asked.ridge, str) else float(asked.ridge)
     ridge = ridge if plan.warm_ridge is None else plan.warm_ridge
@@ -251,6 +253,14 @@ def _sum_features(block: Block, network: EmbeddingNetwork, reader: InputReader, 
     assert isinstance(network.head, LinearHead)
     weights = torch.from_numpy(block.weights)
     return network.head.sum_up(network, TrainingSet.of(reader(block.X), targets.encode(block.labels), weights=weights))
+
+
+def calibrate(solved: SolvedNetwork, frequencies: Tensor, probability: Any) -> FittedLink:
+    """Fit the link to the judged rows, each by the embedding of all others."""
+    how = "softmax" if isinstance(probability, str) and probability == "auto" else probability
+    # They are rows of the embedding: that others lie near them is no question.
+    outputs = LeftOutOutputs(solved.head.left_out, solved.judged, torch.ones_like(solved.judged.weights))
+    return fit_link(how, outputs, frequencies, n=solved.n_rows)
 
 
 def checkpoint_for(plan: NetworkPlan, data: TrainingSet, seed: int) -> tuple[Checkpoint | None, int]:

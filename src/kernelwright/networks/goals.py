@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelwright.inputs.options import option_of
 from kernelwright.learning import HeldOut, LearningMethod, Rademacher
 from kernelwright.objectives import ClippedLogLoss, HeldOutObjective, Objective, RademacherObjective
 from kernelwright.objectives.splits import LastRows
 
 __all__ = ["WORDS", "batch_objective", "network_method"]
 
-METHODS: dict[str, type[LearningMethod]] = {method.word: method for method in (Rademacher, HeldOut)}
+METHODS: dict[str, type[Rademacher] | type[HeldOut]] = {method.word: method for method in (Rademacher, HeldOut)}
 WORDS = {"auto", *METHODS}
-# The clip is far better than the published 1e-15, whose slopes of 1 / f are spikes.
-USUAL = {"complexity_weight": "4e/n", "epsilon": 0.1}
+USUAL_WEIGHT, USUAL_CLIP = "4e/n", 0.1  # far better than the published clip of 1e-15, whose slopes 1 / f are spikes
 ELSEWHERE = {
     "optimizer": "A network is trained by Adam: training=networks.Training(learning_rate=...).",
     "batch_size": "Its batches are those of training=networks.Training(batch_size=...).",
@@ -32,8 +30,7 @@ def network_method(given: Any, owner: str) -> Rademacher | HeldOut | None:
             f"The 'learn' parameter of {owner} must be 'auto', Rademacher() or HeldOut(), or the words for them: a "
             f"network learns by Eq. (12) or Eq. (13). Got {given!r} instead."
         )
-    method = option_of(given, LearningMethod, METHODS, "learn", owner)
-    assert isinstance(method, (Rademacher, HeldOut))
+    method = METHODS[given]() if isinstance(given, str) else given.checked()
     for name, why in ELSEWHERE.items():
         if getattr(method, name) is not None:
             raise ValueError(
@@ -49,7 +46,7 @@ def batch_objective(method: Rademacher | HeldOut | None, *, few_rows: bool) -> O
     whatever they are.
     """
     if method is None:
-        method = HeldOut(**USUAL) if few_rows else Rademacher(**USUAL)
+        method = (HeldOut if few_rows else Rademacher)(USUAL_WEIGHT, epsilon=USUAL_CLIP)
     loss = ClippedLogLoss(method.epsilon)
     if isinstance(method, HeldOut):
         return HeldOutObjective(method.complexity_weight, loss, folds=LastRows(method.share))

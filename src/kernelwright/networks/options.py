@@ -60,8 +60,9 @@ class MLP(Option):
 
     def checked(self) -> Self:
         """Raise if a setting has a value that it cannot have."""
+        self._validate_params()
         checked_widths(self.hidden, type(self).__name__)
-        return super().checked()
+        return self
 
     def build(self, n_inputs: int) -> nn.Sequential:
         """Return the network for so many inputs, with random weights from torch's own generator."""

@@ -108,7 +108,8 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | Sequence[nn.Module
     ...
     ...     def forward(self, x):
     ...         return 2.0 * self.layer(x)
-    >>> model = kw.EmbeddingNetworkClassifier(Doubled(3), max_epochs=2, random_state=0)
+    >>> training = kw.networks.Training(max_epochs=2)
+    >>> model = kw.EmbeddingNetworkClassifier(Doubled(3), training=training, random_state=0)
     >>> model = model.fit([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 1, 1, 0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     kw.save(model, Path(folder) / "xor.kw")

@@ -22,8 +22,9 @@ from kernelwright import datasets
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.inputs.labels import one_hot
 from kernelwright.learning.loop import Step
-from kernelwright.networks.heads import Bound, EmbeddingNetwork, Head, LinearHead, Parts
+from kernelwright.networks.heads import BatchObjective, EmbeddingNetwork, Head, LinearHead, Parts
 from kernelwright.networks.training import Plan, seeded, train_network
+from kernelwright.objectives import ClippedLogLoss, RademacherObjective
 from kernelwright.objectives.losses import complexity_multiplier
 from kernelwright.reports import Picture
 from kernelwright.research.experiments.runner import Experiment, Result, Task
@@ -75,7 +76,7 @@ class SoftmaxHead(Head):
         super().__init__(1.0)
         self.linear = nn.Linear(n_features, n_classes)
 
-    def backward(self, Z: Tensor, data: TrainingSet, bound: Bound) -> Parts:  # noqa: D102
+    def backward(self, Z: Tensor, data: TrainingSet, goal: BatchObjective) -> Parts:  # noqa: D102
         loss = nn.functional.cross_entropy(self.linear(Z), data.targets.argmax(1))
         loss.backward()
         return Parts(loss.item(), loss.item(), 0.0)
@@ -142,9 +143,10 @@ def _curve(
         curve.append(100.0 * float(right.double().mean()))
         progress(curve[-1])
 
-    bound = Bound(complexity_multiplier("4e/n", len(data)), epsilon=0.1)
+    objective = RademacherObjective("4e/n", ClippedLogLoss(0.1))
+    goal = BatchObjective(objective, complexity_multiplier("4e/n", len(data)))
     plan = Plan(protocol.batch_size, protocol.epochs, protocol.learning_rate, schedule=None)
-    train_network(network, data, bound=bound, plan=plan, callback=after_epoch)
+    train_network(network, data, goal=goal, plan=plan, callback=after_epoch)
     return curve
 
 

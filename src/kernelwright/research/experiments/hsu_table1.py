@@ -20,6 +20,8 @@ from torch import nn
 from kernelwright import datasets
 from kernelwright.estimators import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.kernels import Gaussian
+from kernelwright.learning import Rademacher
+from kernelwright.networks import HeadOptions, Training
 from kernelwright.networks.modules import mlp
 from kernelwright.research.experiments.runner import Experiment, Task
 
@@ -59,17 +61,15 @@ def as_published(n_inputs: int, hidden: Sequence[int], seed: int) -> EmbeddingNe
             nn.init.constant_(layer.bias, 0.1)
     return EmbeddingNetworkClassifier(
         module,
-        intercept=False,
-        sup="published",
-        complexity_weight="4e/n",
-        epsilon=1e-15,
-        ridge=1.0,
-        validation=0.0,
-        batch_size=10**6,  # full steps
-        max_epochs=STEPS,
-        learning_rate=0.1,
-        schedule=None,
-        early_stopping=None,
+        learn=Rademacher("4e/n", epsilon=1e-15),
+        head=HeadOptions(ridge=1.0, intercept=False, sup="published"),
+        training=Training(
+            batch_size=10**6,  # full steps
+            max_epochs=STEPS,
+            learning_rate=0.1,
+            schedule=None,
+            early_stopping=None,
+        ),
         probability="clip",
         random_state=seed,
     )
