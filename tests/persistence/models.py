@@ -28,7 +28,6 @@ from sklearn.svm import SVC
 from torch import nn
 
 import kernelwright as kw
-from kernelwright import learning
 from kernelwright.kernels import ConvexSum, Gaussian, Laplace, Linear, Matern, Spectrum
 from kernelwright.research import baselines, features, hyperkernels
 
@@ -152,7 +151,7 @@ MODELS: dict[str, Model] = {
     ),
     "network": network(hidden=(5, 3)),
     "network with dropout and a kernel": network(kw.networks.MLP((5, 3), dropout=0.2), kernel=Gaussian()),
-    "network with options": network(learn=learning.HeldOut(share=0.3), head=kw.networks.HeadOptions(sup=2.0)),
+    "network with options": network(learn=kw.learning.HeldOut(share=0.3), head=kw.networks.HeadOptions(sup=2.0)),
     "layers": network(nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Sequential(nn.Tanh(), nn.Linear(6, 3)))),
     "convolutions": Model(
         lambda: kw.EmbeddingNetworkClassifier(

@@ -21,7 +21,6 @@ from sklearn.isotonic import IsotonicRegression
 from torch import nn
 
 import kernelwright as kw
-from kernelwright import networks
 from kernelwright.evaluation import Evaluation
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.persistence.classes import is_library_class, saved_class_of, saved_classes
@@ -87,9 +86,9 @@ def _estimators() -> Iterator[Sample]:
     yield embedding(solver="nystroem", **few)
     yield embedding(solver="fourier", **few)
     yield embedding(features=features.RandomFourier(4), learn=None)
-    network = {"training": networks.Training(max_epochs=2), "head": networks.HeadOptions(), "random_state": 0}
-    yield fitted(kw.EmbeddingNetworkClassifier(networks.MLP((2,)), **network))
-    yield fitted(kw.EmbeddingNetworkClassifier(networks.MLP((2,)), kernel=kernels.Gaussian(), **network))
+    network = {"training": kw.networks.Training(max_epochs=2), "head": kw.networks.HeadOptions(), "random_state": 0}
+    yield fitted(kw.EmbeddingNetworkClassifier(kw.networks.MLP((2,)), **network))
+    yield fitted(kw.EmbeddingNetworkClassifier(kw.networks.MLP((2,)), kernel=kernels.Gaussian(), **network))
     yield fitted(kw.ConditionalMeanEmbedding(learn=None, random_state=0), "expectation", X[:, 0])
     for method in ("leave-one-out", "split", "cross"):
         simple = kw.EmbeddingClassifier(kernels.Gaussian(1.0), learn=None, ridge=0.1)

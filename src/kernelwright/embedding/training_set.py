@@ -178,10 +178,11 @@ class TrainingSet:
         """Return 1 for this share of the rows (or groups) of every stratum and 0 for the others; both have some."""
 
         def in_turn(n: int) -> Tensor:
-            ends = (share * torch.arange(n + 1, dtype=torch.float64)).floor().long()
-            taken = ends.diff()
-            taken[-1] += not taken.any()
-            taken[0] -= bool(taken.all())
+            taken = (share * torch.arange(n + 1, dtype=torch.float64)).floor().long().diff()
+            if not taken.any():
+                taken[-1] = 1
+            elif taken.all():
+                taken[0] = 0
             return taken
 
         return self._deal(in_turn)

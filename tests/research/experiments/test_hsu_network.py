@@ -49,7 +49,7 @@ def test_softmax_head_is_the_cross_entropy():
     head = hsu_network.SoftmaxHead(4, 3)
     Z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
     data = TrainingSet.of(Z.detach(), torch.eye(3, dtype=torch.float64)[[0, 1, 2, 0, 1, 2]])
-    parts = head.backward(Z, data, BatchObjective(RademacherObjective(), 0.0))
+    parts = head.backward(Z, data, BatchObjective(RademacherObjective(), tau=0.0))
     p = torch.softmax(head.linear(Z), 1).detach()
     assert parts.value == pytest.approx(float(-p[range(6), [0, 1, 2, 0, 1, 2]].log().mean()))
     np.testing.assert_allclose(Z.grad, (p - data.targets.float()) @ head.linear.weight.detach() / 6, atol=1e-6)

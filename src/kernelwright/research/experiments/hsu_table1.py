@@ -17,11 +17,9 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import minmax_scale
 from torch import nn
 
-from kernelwright import datasets
+from kernelwright import datasets, learning, networks
 from kernelwright.estimators import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.kernels import Gaussian
-from kernelwright.learning import Rademacher
-from kernelwright.networks import HeadOptions, Training
 from kernelwright.networks.modules import mlp
 from kernelwright.research.experiments.runner import Experiment, Task
 
@@ -61,9 +59,9 @@ def as_published(n_inputs: int, hidden: Sequence[int], seed: int) -> EmbeddingNe
             nn.init.constant_(layer.bias, 0.1)
     return EmbeddingNetworkClassifier(
         module,
-        learn=Rademacher("4e/n", epsilon=1e-15),
-        head=HeadOptions(ridge=1.0, intercept=False, sup="published"),
-        training=Training(
+        learn=learning.Rademacher("4e/n", epsilon=1e-15),
+        head=networks.HeadOptions(ridge=1.0, intercept=False, sup="published"),
+        training=networks.Training(
             batch_size=10**6,  # full steps
             max_epochs=STEPS,
             learning_rate=0.1,
