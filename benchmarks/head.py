@@ -20,8 +20,8 @@ from kernelwright.networks.training import seeded
 from kernelwright.objectives import ClippedLogLoss, RademacherObjective
 from kernelwright.research.experiments.hsu_network import SoftmaxHead, cnn
 
-LOSS = ClippedLogLoss(0.1)
-GOAL = BatchObjective(RademacherObjective(loss=LOSS), tau=0.01)
+EPSILON = 0.1
+GOAL = BatchObjective(RademacherObjective(loss=ClippedLogLoss(EPSILON)), tau=0.01)
 
 
 class ByAutograd(LinearHead):
@@ -31,7 +31,7 @@ class ByAutograd(LinearHead):
         Z, targets = self.widen(Z), data.targets.to(Z)
         S = Z.T @ Z + len(Z) * self.ridge.to(Z) * torch.eye(Z.shape[1], dtype=Z.dtype)
         W = torch.cholesky_solve(Z.T @ targets, torch.linalg.cholesky(S))
-        loss = -((Z @ W) * targets).sum(1).clamp(LOSS.epsilon, 1.0).log().mean()
+        loss = -((Z @ W) * targets).sum(1).clamp(EPSILON, 1.0).log().mean()
         (loss + goal.tau * (Z.square().sum(1).max() * W.square().sum()).sqrt()).backward()
 
 
@@ -92,7 +92,7 @@ def rows(quick: bool) -> list[dict[str, object]]:
         data = TrainingSet.of(images, targets)
         tasks["CNN step: linear + softmax"] = of_step(module, SoftmaxHead(128, 10), images, data)
         tasks["CNN step: embedding"] = of_step(module, LinearHead(0.01), images, data)
-        with threadpool_limits(1):  # threads of two libraries compete for few cores: see linalg.threads_for
+        with threadpool_limits(1):  # threads of two libraries compete for few cores: see threads.threads_for
             seconds = side_by_side(tasks, 5 if quick else 21)
     return [
         {

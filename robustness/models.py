@@ -21,7 +21,6 @@ from kernelwright import (
     LearnedKernelClassifier,
     hyper,
     hyperkernels,
-    networks,
 )
 from kernelwright.embedding import TrainingSet
 from kernelwright.estimators import classifier as classifiers
@@ -42,6 +41,7 @@ from kernelwright.kernels import (
 )
 from kernelwright.kernels import Polynomial as PolynomialKernel
 from kernelwright.learning.optimisers import LBFGS, Adam, train
+from kernelwright.networks import MLP, HeadOptions, Training
 from kernelwright.objectives import Hyperparameters, Objective
 from kernelwright.parameters import plain_values
 
@@ -103,7 +103,6 @@ class Model:
 def _described(family: str, cls: type, settings: dict[str, Any], parts: dict[str, Callable[[], Any]], **more: Any):
     """Describe a model with plain settings, and parts that are made anew for every fit."""
     said = ", ".join(f"{name}={value!r}" for name, value in settings.items() if not callable(value))
-    said = " ".join(said.split())  # in one line
     named = ", ".join(parts)
     words = f"{cls.__name__}({said})" + (f" with {named}" if named else "")
 
@@ -155,9 +154,9 @@ def _explicit(rng: Random, d: int) -> Model:
 
 def _network(rng: Random, d: int) -> Model:
     settings = {
-        "module": networks.MLP((8, 4), activation=str(rng.choice(["relu", "tanh", "silu"]))),
-        "head": networks.HeadOptions(ridge=["auto", 1e-8, 1.0][rng.integers(3)]),
-        "training": networks.Training(
+        "module": MLP((8, 4), activation=str(rng.choice(["relu", "tanh", "silu"]))),
+        "head": HeadOptions(ridge=["auto", 1e-8, 1.0][rng.integers(3)]),
+        "training": Training(
             max_epochs=int(rng.choice([1, 5, 20])),
             learning_rate=float(rng.choice([0.01, 1.0])),
             precision=str(rng.choice(["auto", "single", "double"])),

@@ -12,7 +12,6 @@ from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.features import RandomFourier
 from kernelwright.inputs.arrays import generator
 from kernelwright.kernels import Gaussian, Linear
-from kernelwright.networks import Training
 from kernelwright.uncertainty.bounds import LOSSES
 
 # Inputs are 20 places with known probabilities of the second class, so a risk is a sum over 20 places, and thousands of
@@ -184,8 +183,7 @@ def test_features_and_networks_have_bounds_too():
     X, y = load_wine(return_X_y=True)
     fourier = EmbeddingClassifier(features=RandomFourier(50), scale="standard", kernel_share=0.5, max_iter=2)
     assert fourier.fit(X, y).risk_bound("rademacher-fixed-kernel").guaranteed
-    network = EmbeddingNetworkClassifier(hidden=(8,), training=Training(max_epochs=2), random_state=0)
-    network.fit(X[::2], y[::2])
+    network = EmbeddingNetworkClassifier(hidden=(8,), random_state=0).fit(X[::2], y[::2])
     assert 0 < network.risk_bound("holdout", X[1::2], y[1::2], loss="error").total <= 1
     assert not network.risk_bound().guaranteed  # an unbounded network
     assert network.risk_bound("leave-one-out").total > 0

@@ -11,7 +11,6 @@ from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.features import Nystroem, Polynomial, RandomFourier
 from kernelwright.inputs import dask_rows as chunks
 from kernelwright.kernels import Gaussian
-from kernelwright.networks import Training
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -37,8 +36,11 @@ def explicit(features=None, **how):
     return EmbeddingClassifier(features=features or RandomFourier(40), random_state=0, **how)
 
 
+TRAINING = kernelwright.networks.Training(max_epochs=5)
+
+
 def network(**how):
-    return EmbeddingNetworkClassifier(hidden=(16, 8), training=Training(max_epochs=5), random_state=0, **how)
+    return EmbeddingNetworkClassifier(hidden=(16, 8), training=TRAINING, random_state=0, **how)
 
 
 MODELS = {
@@ -127,7 +129,7 @@ def test_images(data, few_gathered):
     images = np.repeat(X, 3, axis=1).reshape(-1, 3, 3)
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(9, 8), torch.nn.Tanh())
-    model = EmbeddingNetworkClassifier(module, training=Training(max_epochs=2), random_state=0)
+    model = EmbeddingNetworkClassifier(module, training=TRAINING, random_state=0)
     model.fit(da.from_array(images, chunks=(500, 2, 2)), y)
     lazy = model.predict_proba(da.from_array(images, chunks=(500, 2, 2)))
     np.testing.assert_allclose(lazy.compute(), model.predict_proba(images), atol=1e-5)
