@@ -141,7 +141,7 @@ def test_settings_of_the_running_program_are_left_out_with_a_warning(tmp_path):
         "memory",
     }
     assert all(warning.filename == __file__ for warning in found)
-    assert loaded.memory is loaded[0].callback is loaded[0].checkpoint is None
+    assert loaded.memory is loaded[0].callback is loaded[0].training.checkpoint is None
 
 
 def test_a_disk_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
