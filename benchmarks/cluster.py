@@ -13,9 +13,10 @@ from dask.utils import format_bytes
 from distributed import Client, LocalCluster
 
 from kernelwright import EmbeddingClassifier
-from kernelwright.estimators.batches import sum_rows
+from kernelwright.estimators.streaming import sum_points
 from kernelwright.features import RandomFourier
 from kernelwright.inputs.dask_rows import FAN_IN, DaskRows
+from kernelwright.inputs.targets import ClassTargets
 from tools.processes import memory
 
 D, CLASSES, CHUNK = 20, 5, 50_000
@@ -52,7 +53,7 @@ def reduction(client, n, p):
     fitted = model(p)
     before, moved = resident(client, "VmRSS"), sent(client)
     started = time.perf_counter()
-    sums = rows.map_reduce(sum_rows, fitted.kernel_, fitted.scaler_, CLASSES)
+    sums = rows.map_reduce(sum_points, fitted.kernel_, fitted.scaler_, ClassTargets(CLASSES))
     seconds = time.perf_counter() - started
     assert sums.moments.total == n
     return seconds, resident(client, "VmHWM") - before, sent(client) - moved

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.default import scores
 from benchmarks.peers import catboost, xrfm
 from kernelwright import EmbeddingClassifier, datasets
+from kernelwright.learning import Auto
 from kernelwright.research.baselines import GridSearchSVC
 from tools import tables
 from tools.processes import cpu_seconds
@@ -48,7 +49,7 @@ def work(method: str, name: str, quick: bool, pipe: object) -> None:
     X_train, X_test, y_train, y_test = split(name, quick)
     model = METHODS[method]()
     if method == "kernelwright":
-        EmbeddingClassifier(max_iter=1).fit(X_train, y_train)  # load and compile before anything is timed
+        EmbeddingClassifier(learn=Auto(max_iter=1)).fit(X_train, y_train)  # load and compile before anything is timed
     started, used = time.perf_counter(), cpu_seconds()
     model.fit(X_train, y_train)
     cpu, wall = cpu_seconds() - used, time.perf_counter() - started

@@ -14,7 +14,7 @@ from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian, Laplace
 from kernelwright.numerics.distances import squared_euclidean
 from kernelwright.numerics.linalg import Workspace
-from kernelwright.objectives import Hyperparameters, Objective
+from kernelwright.objectives import Hyperparameters, objective_named
 
 
 def problem(n: int, d: int, m: int, precision: torch.dtype = torch.float64) -> TrainingSet:
@@ -53,7 +53,7 @@ def value_and_gradient(
     """Return one evaluation of an objective, with a reused workspace as in the training loop."""
     workspace = Workspace()
     kernel.prepare(data.points)
-    objective = Objective(name, complexity_weight="4e/n", loss=loss, precision=precision)
+    objective = objective_named(name, complexity_weight="4e/n", loss=loss, precision=precision)
     hyper = Hyperparameters(kernel, 0.01)
     return lambda: objective(hyper, data, workspace)
 
@@ -90,7 +90,7 @@ def rows(quick: bool, n: int = 2000) -> list[dict[str, object]]:
         "held-out half, Gaussian": ours("held-out", Gaussian(4.0, ard=True), "log"),
         "rademacher by autograd": lambda: by_autograd(data),
     }
-    with threadpool_limits(1):  # threads of two libraries compete for few cores: see linalg.threads_for
+    with threadpool_limits(1):  # threads of two libraries compete for few cores: see threads.threads_for
         seconds = side_by_side(tasks, 5 if quick else 11)
     floor = seconds["floor: Gram + Cholesky"]
     return [

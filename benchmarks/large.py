@@ -13,6 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from kernelwright import EmbeddingClassifier, datasets
 from kernelwright.features import Nystroem
 from kernelwright.kernels import Laplace
+from kernelwright.learning import Auto
+from kernelwright.solvers import Landmarks
 from tools.processes import cpu_seconds
 
 P = 500
@@ -61,8 +63,8 @@ JOBS = {
     "covtype, class 2: EmbeddingClassifier()": [
         (covtype_binary, 232_405, lambda: EmbeddingClassifier(random_state=0)),
     ],
-    "covtype, class 2: EmbeddingClassifier(n_landmarks=3000)": [
-        (covtype_binary, 232_405, lambda: EmbeddingClassifier(n_landmarks=3000, random_state=0)),
+    "covtype, class 2: EmbeddingClassifier(solver=Landmarks(3000))": [
+        (covtype_binary, 232_405, lambda: EmbeddingClassifier(solver=Landmarks(3000), random_state=0)),
     ],
 }
 
@@ -71,7 +73,9 @@ def work(name: str, number: int, pipe: object) -> None:
     """Fit in this process and send accuracy, seconds and memory."""
     load, n, make = JOBS[name][number]
     X_train, y_train, X_test, y_test = load(n)
-    EmbeddingClassifier(max_iter=1).fit(X_train[:1200], y_train[:1200])  # load and compile before anything is timed
+    EmbeddingClassifier(learn=Auto(max_iter=1)).fit(
+        X_train[:1200], y_train[:1200]
+    )  # load and compile before anything is timed
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started, used = time.perf_counter(), cpu_seconds()
     model = make().fit(X_train, y_train)

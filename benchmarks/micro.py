@@ -16,6 +16,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks import floor, head, hyper
 from kernelwright import EmbeddingClassifier
 from kernelwright.kernels import Gaussian, Laplace
+from kernelwright.learning import Auto
+from kernelwright.solvers import Exact
 from tools.processes import peak_of
 
 ROOT = Path(__file__).parents[1]
@@ -130,10 +132,10 @@ def _predictions(n: int, n_features: int) -> dict[str, float]:
     kernel = Gaussian(n_features**0.5)
     models = {
         "Gaussian": EmbeddingClassifier(kernel, learn=None, ridge=0.01),
-        "Gaussian, single precision": EmbeddingClassifier(kernel, learn=None, ridge=0.01, precision="single"),
+        "Gaussian, single precision": EmbeddingClassifier(kernel, learn=None, ridge=0.01, solver=Exact("single")),
     }
     if n_features == FEATURES:
-        models["as it comes"] = EmbeddingClassifier(max_iter=2, random_state=0)
+        models["as it comes"] = EmbeddingClassifier(learn=Auto(max_iter=2), random_state=0)
     tasks = {"products": products}
     for name, model in models.items():
         tasks[name] = partial(model.fit(X, y).predict_proba, new)
@@ -143,7 +145,7 @@ def _predictions(n: int, n_features: int) -> dict[str, float]:
 
 def rows(quick: bool) -> list[dict[str, object]]:
     """Measure all ratios."""
-    with threadpool_limits(1):  # threads of two libraries compete for few cores: see linalg.threads_for
+    with threadpool_limits(1):  # threads of two libraries compete for few cores: see threads.threads_for
         parts = [part(quick) for part in (objectives, fits, memory, heads, learned_kernels, predictions)]
     return [{"name": name, "ratio": float(ratio)} for part in parts for name, ratio in part.items()]
 

@@ -46,9 +46,10 @@ def kernelwright() -> Any:
 def load_compiled_loops() -> None:
     """Load or compile the loops, which is not part of a fit; a small table would not use them."""
     from kernelwright import EmbeddingClassifier
+    from kernelwright.learning import Auto
 
     random = np.random.default_rng(0)
-    EmbeddingClassifier(max_iter=1).fit(random.normal(size=(1200, 8)), np.arange(1200) % 2)
+    EmbeddingClassifier(learn=Auto(max_iter=1)).fit(random.normal(size=(1200, 8)), np.arange(1200) % 2)
 
 
 def grid_svc() -> Any:

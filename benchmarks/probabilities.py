@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from kernelwright import EmbeddingClassifier, PredictionSets, datasets
+from kernelwright.learning import Auto
 from kernelwright.research.baselines import GridSearchSVC
 from kernelwright.uncertainty.scores import expected_calibration_error
 from tools.processes import cpu_seconds
@@ -60,7 +61,9 @@ def out_of_fold(make: object, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray,
 
 def rows(quick: bool) -> list[dict[str, object]]:
     """Score the probabilities of each method on each data set, and on average."""
-    EmbeddingClassifier(max_iter=1).fit(*datasets.load("digits"))  # load and compile before anything is timed
+    EmbeddingClassifier(learn=Auto(max_iter=1)).fit(
+        *datasets.load("digits")
+    )  # load and compile before anything is timed
     found = []
     for name in SETS[:2] if quick else SETS:
         X, y = table(name)
@@ -99,7 +102,7 @@ def set_rows(quick: bool) -> list[dict[str, object]]:
             for seed in range(2 if quick else 10):
                 parts = train_test_split(X, y, train_size=min(600, len(y) // 2), stratify=y, random_state=seed)
                 X_fit, X_new, y_fit, y_new = parts
-                classifier = EmbeddingClassifier(random_state=seed, max_iter=10)
+                classifier = EmbeddingClassifier(learn=Auto(max_iter=10), random_state=seed)
                 model = PredictionSets(classifier, COVERAGE, method=method, random_state=seed).fit(X_fit, y_fit)
                 sets = model.predict_set(X_new[:1000])
                 truth = np.searchsorted(model.classes_, y_new[:1000])

@@ -123,7 +123,7 @@ def _uses(folder: Path) -> dict[str, Any]:
     estimators = [
         kw.EmbeddingClassifier(),
         kw.EmbeddingClassifier(features=kw.features.RandomFourier(50)),
-        kw.EmbeddingClassifier(kw.kernels.Gaussian(1.0), solver="nystroem", n_landmarks=20),
+        kw.EmbeddingClassifier(kw.kernels.Gaussian(1.0), solver=kw.solvers.Landmarks(20)),
         kw.ConditionalMeanEmbedding(),
         kw.EmbeddingNetworkClassifier(
             kw.networks.MLP(dropout=0.1),

@@ -21,9 +21,9 @@ from kernelwright import (
     LearnedKernelClassifier,
     hyper,
     hyperkernels,
+    solvers,
 )
 from kernelwright.embedding import TrainingSet
-from kernelwright.estimators import classifier as classifiers
 from kernelwright.features import Network, Nystroem, Polynomial, RandomFourier
 from kernelwright.inputs.arrays import as_matrix
 from kernelwright.inputs.duplicates import merge_duplicates
@@ -40,12 +40,12 @@ from kernelwright.kernels import (
     Spectrum,
 )
 from kernelwright.kernels import Polynomial as PolynomialKernel
-from kernelwright.learning.optimisers import LBFGS, Adam, train
+from kernelwright.learning import LBFGS, METHODS, Adam, LearningMethod, train
 from kernelwright.networks import MLP, HeadOptions, Training
-from kernelwright.objectives import Hyperparameters, Objective
+from kernelwright.objectives import Hyperparameters, Objective, objective_named
 from kernelwright.parameters import plain_values
 
-__all__ = ["FAMILIES", "KERNELS", "LEARN", "Model", "classifier"]
+__all__ = ["FAMILIES", "KERNELS", "LEARN", "Model", "classifier", "learning", "solver"]
 
 Random = np.random.Generator
 
@@ -84,7 +84,7 @@ FEATURES: dict[str, Callable[[int], Any]] = {
     "network": lambda d: Network(_small_network(d)),
 }
 
-LEARN = [*classifiers.LEARN, None]
+LEARN = [*METHODS, None]
 RIDGES: list[Any] = ["auto", "auto", 1e-2, 1e-6, 1e-10, 1e-14, 1e-300, 1e3]
 
 
@@ -102,7 +102,7 @@ class Model:
 
 def _described(family: str, cls: type, settings: dict[str, Any], parts: dict[str, Callable[[], Any]], **more: Any):
     """Describe a model with plain settings, and parts that are made anew for every fit."""
-    said = ", ".join(f"{name}={value!r}" for name, value in settings.items() if not callable(value))
+    said = ", ".join(f"{name}={_in_one_line(value)}" for name, value in settings.items() if not callable(value))
     named = ", ".join(parts)
     words = f"{cls.__name__}({said})" + (f" with {named}" if named else "")
 
@@ -110,6 +110,40 @@ def _described(family: str, cls: type, settings: dict[str, Any], parts: dict[str
         return cls(**settings, **{name.split(" ")[0]: part() for name, part in parts.items()})
 
     return Model(family, words, make, **more)
+
+
+def _in_one_line(value: Any) -> str:
+    return " ".join(repr(value).split())
+
+
+def learning(
+    word: str | None,
+    max_iter: int,
+    *,
+    learning_rate: float | None = None,
+    batch_size: int | None = None,
+    complexity_weight: float | str | None = None,
+) -> LearningMethod | None:
+    """Make a way to learn, with those of the settings that it has; steps are Adam's where a rate is given."""
+    if word is None:
+        return None
+    optimizer = LBFGS(max_iter) if learning_rate is None else Adam(learning_rate, max_iter)
+    asked = {
+        "max_iter": max_iter,
+        "optimizer": optimizer,
+        "batch_size": batch_size,
+        "complexity_weight": complexity_weight,
+    }
+    method = METHODS[word]()
+    known = method.get_params(deep=False)
+    return method.set_params(**{name: value for name, value in asked.items() if name in known and value is not None})
+
+
+def solver(word: str, n: int | None = None, precision: str = "auto") -> solvers.Solver:
+    """Make a solver, with those of the settings that it has."""
+    made = solvers.SOLVERS[word]()
+    asked = {"n": n, "precision": precision}
+    return made.set_params(**{name: value for name, value in asked.items() if name in made.get_params(deep=False)})
 
 
 def classifier(d: int, kernel: str = "default", **settings: Any) -> Model:
@@ -120,33 +154,32 @@ def classifier(d: int, kernel: str = "default", **settings: Any) -> Model:
 
 def _any_classifier(rng: Random, d: int) -> Model:
     kernel = str(rng.choice(list(KERNELS)))
-    settings: dict[str, Any] = {"learn": LEARN[rng.integers(len(LEARN))], "max_iter": int(rng.choice([3, 10, 30]))}
-    settings["ridge"] = RIDGES[rng.integers(len(RIDGES))]
+    learn, steps = LEARN[rng.integers(len(LEARN))], {"max_iter": int(rng.choice([3, 10, 30]))}
+    settings: dict[str, Any] = {"ridge": RIDGES[rng.integers(len(RIDGES))]}
     if rng.random() < 0.3:
         settings["probability"] = str(rng.choice(["power", "softmax", "clip"]))
     if rng.random() < 0.3 and kernel not in ("default", "precomputed", "spectrum"):
         settings["scale"] = str(rng.choice(["standard", "unit"]))
+    held: tuple[str, int | None] = ("auto", None)
     if rng.random() < 0.3 and kernel != "precomputed":
-        settings["solver"] = str(rng.choice(["exact", "nystroem", "herding", "fourier"]))
-        settings["n_landmarks"] = int(rng.integers(1, 30))
-        if settings["solver"] == "fourier" and kernel not in ("Gaussian", "Laplace", "Matern 1.5"):
-            settings["solver"] = "nystroem"
-    if rng.random() < 0.2 and settings["learn"] not in ("auto", "cross-validation", "median", None):
-        settings |= {"optimizer": "adam", "learning_rate": float(rng.choice([0.1, 10.0]))}
+        word, n = str(rng.choice(["exact", "nystroem", "herding", "fourier"])), int(rng.integers(1, 30))
+        has_fourier = kernel in ("Gaussian", "Laplace", "Matern 1.5")
+        held = (word if word != "fourier" or has_fourier else "nystroem", n)
+    if rng.random() < 0.2 and learn not in ("auto", "cross-validation", "median", None):
+        steps["learning_rate"] = float(rng.choice([0.1, 10.0]))
         if rng.random() < 0.5:
-            settings["batch_size"] = int(rng.integers(2, 20))
+            steps["batch_size"] = int(rng.integers(2, 20))
     if rng.random() < 0.2:
-        settings["complexity_weight"] = [0.0, "4e", 1e6][rng.integers(3)]
+        steps["complexity_weight"] = [0.0, "4e", 1e6][rng.integers(3)]
     if rng.random() < 0.2:
         settings["class_weight"] = "balanced"
-    if rng.random() < 0.3:
-        settings["precision"] = "single"
-    return classifier(d, kernel, **settings)
+    precision = "single" if rng.random() < 0.3 else "auto"
+    return classifier(d, kernel, learn=learning(learn, **steps), solver=solver(*held, precision), **settings)
 
 
 def _explicit(rng: Random, d: int) -> Model:
     name = str(rng.choice(list(FEATURES)))
-    settings = {"learn": LEARN[rng.integers(len(LEARN))], "max_iter": 5, "ridge": RIDGES[rng.integers(len(RIDGES))]}
+    settings = {"learn": learning(LEARN[rng.integers(len(LEARN))], 5), "ridge": RIDGES[rng.integers(len(RIDGES))]}
     settings |= {"scale": [None, "standard"][rng.integers(2)], "random_state": 0}
     parts = {f"features {name}": lambda: FEATURES[name](d)}
     return _described("explicit features", EmbeddingClassifier, settings, parts)
@@ -172,10 +205,9 @@ def _network(rng: Random, d: int) -> Model:
 def _mean_embedding(rng: Random, d: int) -> Model:
     kernel = str(rng.choice([name for name in KERNELS if name != "precomputed"]))
     settings = {
-        "learn": ["auto", "leave-one-out", "folds", "median", None][rng.integers(5)],
+        "learn": learning(["auto", "leave-one-out", "folds", "median", None][rng.integers(5)], 5),
         "ridge": RIDGES[rng.integers(len(RIDGES))],
         "prior": str(rng.choice(["zero", "marginal"])),
-        "max_iter": 5,
         "random_state": 0,
     }
     targets = str(rng.choice(["labels", "numbers", "vectors"]))
@@ -279,8 +311,8 @@ def _training_loop(rng: Random, d: int) -> Model:
     )
 
     def make() -> TrainingLoop:
-        optimizer = Adam(steps, learning_rate=1.0) if adam else LBFGS(steps)
-        return TrainingLoop(KERNELS[kernel](d), ridge, Objective(**settings), optimizer)
+        optimizer = Adam(1.0, steps) if adam else LBFGS(steps)
+        return TrainingLoop(KERNELS[kernel](d), ridge, objective_named(**settings), optimizer)
 
     return Model("training loop", words, make)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelwright.features import RandomFourier
 from robustness.data import KINDS, Kind, Random, Sample, ordinary, plain
-from robustness.models import FAMILIES, KERNELS, LEARN, Model, classifier, logarithm
+from robustness.models import FAMILIES, KERNELS, LEARN, Model, classifier, learning, logarithm, solver
 
 __all__ = ["Problem", "problem"]
 
@@ -106,20 +106,20 @@ def _written() -> list[Problem]:
     for change in KINDS:
         add(change, ordinary_size, classifier(4))
         add(change, ordinary_size, classifier(4, "Gaussian", learn=None, ridge=1e-12))
-        for solver in ("nystroem", "herding", "fourier"):
-            add(change, ordinary_size, classifier(4, solver=solver, n_landmarks=10))
+        for word in ("nystroem", "herding", "fourier"):
+            add(change, ordinary_size, classifier(4, solver=solver(word, 10)))
     for n, m in ((2, 2), (3, 2), (3, 3), (4, 2), (5, 5)):
         for learn in LEARN:
             add(plain, (n, 2, m), classifier(2, learn=learn), "two to five rows")
     harmful = itertools.cycle(KINDS)
     for kernel, learn in itertools.product(KERNELS, LEARN):
-        add(next(harmful), ordinary_size, classifier(4, kernel, learn=learn, max_iter=10))
+        add(next(harmful), ordinary_size, classifier(4, kernel, learn=learning(learn, 10)))
     for n, d, m in ((5000, 3, 2), (400, 2000, 3), (900, 10, 300), (2500, 20, 5)):
         add(plain, (n, d, m), classifier(d), "largest sizes")
-    for solver in ("nystroem", "herding", "fourier"):
-        add(plain, (5000, 5, 3), classifier(5, solver=solver, n_landmarks=100), "largest sizes")
-    add(plain, (5000, 5, 3), classifier(5, precision="single"), "largest sizes")
-    add(plain, (2000, 5, 3), classifier(5, "Gaussian", learn="rademacher", max_iter=5), "largest sizes")
+    for word in ("nystroem", "herding", "fourier"):
+        add(plain, (5000, 5, 3), classifier(5, solver=solver(word, 100)), "largest sizes")
+    add(plain, (5000, 5, 3), classifier(5, solver=solver("auto", precision="single")), "largest sizes")
+    add(plain, (2000, 5, 3), classifier(5, "Gaussian", learn=learning("rademacher", 5)), "largest sizes")
     fourier = classifier(5)
     explicit = Model("explicit features", "RandomFourier(200)", lambda: _with_fourier(fourier))
     add(plain, (5000, 5, 3), explicit, "largest sizes")

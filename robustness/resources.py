@@ -77,11 +77,11 @@ import kernelwright as kw
 import kernelwright.research.baselines, kernelwright.hyper, kernelwright.hyperkernels
 from robustness.faults import blobs
 from tools.processes import peak_of
-from kernelwright import arrays
+from kernelwright.numerics import memory
 
 estimates = []
 
-def noting(n_bytes, what, instead, check=arrays.check_memory):
+def noting(n_bytes, what, instead, check=memory.check_memory):
     estimates.append(n_bytes)
     check(n_bytes, what, instead)
 
@@ -91,19 +91,21 @@ def fit(n):
 
 fit(20)()  # lazy imports do not count
 for module in list(sys.modules.values()):
-    if getattr(module, "check_memory", None) is arrays.check_memory and module is not arrays:
+    if getattr(module, "check_memory", None) is memory.check_memory and module is not memory:
         module.check_memory = noting
 print(peak_of(fit(ROWS)) / (max(estimates) + SMALL_THINGS))
 """
 CLASSIFIER = "kw.EmbeddingClassifier({}, solver={!r}, random_state=0)"
+TWO_STEPS = "optimizer=kw.learning.LBFGS(2)"
+LEARNED = (f"kw.learning.LeaveOneOut({TWO_STEPS})", f"kw.learning.Rademacher({TWO_STEPS})")
 # Models and numbers of rows, large enough for matrices to outweigh everything else.
 FITTED: dict[str, tuple[int, ...]] = {
     CLASSIFIER.format(None, "exact"): (1000, 2000, 4000),
     CLASSIFIER.format(None, "nystroem"): (1000, 2000, 4000),
     CLASSIFIER.format("kw.kernels.Gaussian()", "fourier"): (1000, 2000, 4000),
     CLASSIFIER.format(None, "herding"): (1000, 2000, 4000),
-    **{f"kw.EmbeddingClassifier(learn={learn!r}, max_iter=2)": (3000,) for learn in ("leave-one-out", "rademacher")},
-    "kw.EmbeddingClassifier(learn='leave-one-out', precision='single', max_iter=2)": (3000,),
+    **{f"kw.EmbeddingClassifier(learn={learn})": (3000,) for learn in LEARNED},
+    f"kw.EmbeddingClassifier(learn={LEARNED[0]}, solver=kw.solvers.Exact('single'))": (3000,),
     "kw.ConditionalMeanEmbedding()": (2000,),
     "kw.KreinSVC(kw.kernels.Gaussian())": (3000,),
     "kw.EmbeddingNetworkClassifier(kernel=kw.kernels.Gaussian(), training=kw.networks.Training(max_epochs=2))": (3000,),
@@ -277,7 +279,8 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_wine
 import kernelwright as kw
-from kernelwright import distances, reports, tables
+from kernelwright import reports, tables
+from kernelwright.numerics import distances
 assert kw.__file__.startswith(sys.argv[1]), kw.__file__
 frame = load_wine(as_frame=True).frame
 model = tables.TabularModel.fit(tables.TrainingTable.of(tables.as_table(frame), "target"))

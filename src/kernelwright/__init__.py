@@ -8,6 +8,17 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kernelwright import (
+        datasets,
+        features,
+        hyper,
+        hyperkernels,
+        kernels,
+        learning,
+        objectives,
+        research,
+        solvers,
+    )
     from kernelwright.errors import (
         CalibrationWarning,
         CollapseWarning,
@@ -31,7 +42,6 @@ if TYPE_CHECKING:
         PredictionSets,
     )
     from kernelwright.persistence import load, save
-    from kernelwright.research import baselines, datasets, features, hyper, hyperkernels, kernels, objectives
     from kernelwright.research.baselines import AlignmentKernel
 
 __version__ = "0.1.0"
@@ -56,15 +66,17 @@ __all__ = [
     "PrecisionWarning",
     "PredictionSets",
     "WorkerLostError",
-    "baselines",
     "datasets",
     "features",
     "hyper",
     "hyperkernels",
     "kernels",
+    "learning",
     "load",
     "objectives",
+    "research",
     "save",
+    "solvers",
 ]
 
 _ROOMS = ("estimators", "errors", "persistence", "research.baselines")  # where names without a room of their own live

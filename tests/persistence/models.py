@@ -28,8 +28,9 @@ from sklearn.svm import SVC
 from torch import nn
 
 import kernelwright as kw
+from kernelwright import features, hyperkernels
 from kernelwright.kernels import ConvexSum, Gaussian, Laplace, Linear, Matern, Spectrum
-from kernelwright.research import baselines, features, hyperkernels
+from kernelwright.research import baselines
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 4))

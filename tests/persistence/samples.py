@@ -21,10 +21,11 @@ from sklearn.isotonic import IsotonicRegression
 from torch import nn
 
 import kernelwright as kw
+from kernelwright import features, hyper, hyperkernels, kernels
 from kernelwright.evaluation import Evaluation
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.persistence.classes import is_library_class, saved_class_of, saved_classes
-from kernelwright.research import baselines, features, hyper, hyperkernels, kernels
+from kernelwright.research import baselines
 from kernelwright.tables import KernelModel, TabularModel, TrainingTable, as_table, describe_columns, held_out_error
 
 DATA = Path(__file__).parents[1] / "data"

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 # Rooms without pieces of models; the first four lie above this one.
-CLOSED_ROOMS = {"__main__", "cli", "experiments", "reports", "persistence", "datasets"}
+CLOSED_ROOMS = {"__main__", "cli", "research.experiments", "reports", "persistence", "datasets"}
 
 # Public names of scikit-learn. Private ones are pieces of the public ones; some exist in some versions only.
 SCIKIT_LEARN = {
@@ -156,7 +156,8 @@ def _thing_names() -> dict[int, str]:
 def _import_rooms() -> None:
     """Import the modules of this package, whose classes are known from then on; some need what is not installed."""
     for found in pkgutil.walk_packages(kernelwright.__path__, "kernelwright."):
-        if found.name.split(".")[1] not in CLOSED_ROOMS:
+        _, *path = found.name.split(".")
+        if not {".".join(path[:depth]) for depth in (1, 2)} & CLOSED_ROOMS:
             with suppress(ImportError):
                 importlib.import_module(found.name)
 

@@ -7,7 +7,7 @@ import pytest
 from kernelwright.research.experiments.registry import EXPERIMENTS
 from kernelwright.research.experiments.runner import read_results
 
-FOLDER = Path(__file__).parents[2] / "docs" / "reproduction"
+FOLDER = Path(__file__).parents[3] / "docs" / "reproduction"
 SAMPLE = [
     ("hsu-table1", "wine", "GMCE", 3),
     ("hsu-table1", "wine", "MED", 0),

@@ -7,7 +7,6 @@ full steps at rate 0.01, the sum of the losses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -16,6 +15,7 @@ from sklearn.preprocessing import minmax_scale
 from kernelwright import datasets
 from kernelwright.estimators import EmbeddingClassifier
 from kernelwright.kernels import Gaussian
+from kernelwright.learning import Adam, Rademacher
 from kernelwright.reports import Picture
 from kernelwright.research.experiments.runner import Experiment, Result, Task
 
@@ -34,15 +34,9 @@ def model_after(start: str, steps: int, seed: int = 0) -> EmbeddingClassifier:
     """The model after so many steps."""
     X, _, y, _ = _data(seed)
     lengthscale, ridge = STARTS[start]
-    learned: dict[str, Any] = {"optimizer": "adam", "learning_rate": 0.01, "max_iter": steps} if steps else {}
-    return EmbeddingClassifier(
-        1.0 * Gaussian(lengthscale),
-        learn="rademacher" if steps else None,
-        complexity_weight="4e/n",
-        ridge=ridge,
-        probability="clip",
-        **learned,
-    ).fit(X, y)
+    learn = Rademacher("4e/n", optimizer=Adam(0.01, max_iter=steps)) if steps else None
+    kernel = 1.0 * Gaussian(lengthscale)
+    return EmbeddingClassifier(kernel, learn=learn, ridge=ridge, probability="clip").fit(X, y)
 
 
 def trial(start: str, steps: int, seed: int) -> dict[str, float]:

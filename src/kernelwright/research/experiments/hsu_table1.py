@@ -20,6 +20,7 @@ from torch import nn
 from kernelwright import datasets, learning, networks
 from kernelwright.estimators import EmbeddingClassifier, EmbeddingNetworkClassifier
 from kernelwright.kernels import Gaussian
+from kernelwright.learning import LBFGS, Adam, EmpiricalRisk, Rademacher
 from kernelwright.networks.modules import mlp
 from kernelwright.research.experiments.runner import Experiment, Task
 
@@ -41,12 +42,11 @@ def gaussian(method: str, n_rows: int, fold: int) -> EmbeddingClassifier:
         return EmbeddingClassifier(Gaussian(1.0), learn="median", **start)
     if method == "CV":
         return EmbeddingClassifier(kernel, learn="cross-validation", **start)
-    start |= {"learn": "empirical-risk"} if method == "ERM" else {"learn": "rademacher", "complexity_weight": "4e/n"}
-    if method == "GMCE-SGD":
-        start["batch_size"] = max(n_rows // 10, 2)
-    elif n_rows > LBFGS_FROM:
-        return EmbeddingClassifier(kernel, optimizer="lbfgs", max_iter=60, **start)
-    return EmbeddingClassifier(kernel, optimizer="adam", learning_rate=0.1, max_iter=STEPS, **start)
+    batch_size = max(n_rows // 10, 2) if method == "GMCE-SGD" else None
+    optimizer = LBFGS(60) if batch_size is None and n_rows > LBFGS_FROM else Adam(0.1, max_iter=STEPS)
+    steps: dict[str, Any] = {"optimizer": optimizer, "batch_size": batch_size}
+    learn = EmpiricalRisk(**steps) if method == "ERM" else Rademacher("4e/n", **steps)
+    return EmbeddingClassifier(kernel, learn=learn, **start)
 
 
 def as_published(n_inputs: int, hidden: Sequence[int], seed: int) -> EmbeddingNetworkClassifier:
