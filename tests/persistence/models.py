@@ -28,7 +28,7 @@ from sklearn.svm import SVC
 from torch import nn
 
 import kernelwright as kw
-from kernelwright import features, hyperkernels
+from kernelwright import features, hyperkernels, learning, solvers
 from kernelwright.kernels import ConvexSum, Gaussian, Laplace, Linear, Matern, Spectrum
 from kernelwright.research import baselines
 
@@ -118,15 +118,23 @@ def plain() -> Any:
 
 MODELS: dict[str, Model] = {
     "default": embedding(),
-    "composite": embedding(2.0 * Matern(nu=2.5) + Linear() * Gaussian(ard=True) + 1.0, max_iter=5),
-    "convex sum": embedding(ConvexSum([Gaussian(), Laplace()], [0.5, 0.5]), learn="rademacher", max_iter=5),
-    "landmarks": embedding(solver="nystroem", n_landmarks=10),
-    "fourier": embedding(solver="fourier", n_landmarks=10),
-    "herding": embedding(solver="herding", n_landmarks=10),
+    "composite": embedding(2.0 * Matern(nu=2.5) + Linear() * Gaussian(ard=True) + 1.0, learn=learning.Auto(max_iter=5)),
+    "convex sum": embedding(
+        ConvexSum([Gaussian(), Laplace()], [0.5, 0.5]), learn=learning.Rademacher(optimizer=learning.LBFGS(5))
+    ),
+    "mini-batches": embedding(Gaussian(), learn=learning.HeldOut(optimizer=learning.Adam(0.1, 5), batch_size=10)),
+    "kernel and bounds on rows of their own": embedding(
+        Gaussian(), learn=learning.Folds(3, kernel_share=0.5, holdout_share=0.2)
+    ),
+    "landmarks": embedding(solver=solvers.Landmarks(10)),
+    "fourier": embedding(solver=solvers.Fourier(10)),
+    "herding": embedding(solver=solvers.Herding(10)),
     "random Fourier": embedding(features=features.RandomFourier(20)),
     "Nystroem": embedding(features=features.Nystroem(Laplace(), 10)),
     "polynomial": embedding(features=features.Polynomial(2)),
-    "network features": embedding(features=features.Network(nn.Sequential(nn.Linear(4, 5), nn.Tanh())), max_iter=3),
+    "network features": embedding(
+        features=features.Network(nn.Sequential(nn.Linear(4, 5), nn.Tanh())), learn=learning.Auto(max_iter=3)
+    ),
     "labels, balanced": around(
         kw.EmbeddingClassifier(class_weight="balanced", probability="softmax"), TABLE[["size"]], LABELS
     ),

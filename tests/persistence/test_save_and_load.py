@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 import kernelwright as kw
-from kernelwright import features
+from kernelwright import features, learning
 from kernelwright.kernels import Gaussian, Laplace
 from tests.cases import CASES, Cosine
 from tests.persistence.models import MODELS, NEW, OwnNet, X, Y, embedding, network, pairs, round_trip, similarities
@@ -118,7 +118,7 @@ class TestModulesOfOnesOwn:
         assert torch.equal(loaded(torch.ones(1, 4)), layers(torch.ones(1, 4)))
 
     def test_a_kernel_of_ones_own_works_alike_beside_a_network(self, tmp_path):
-        models = [embedding(Gaussian() * Cosine(2.0), max_iter=3).make(), network(OwnNet()).make()]
+        models = [embedding(Gaussian() * Cosine(2.0), learn=learning.Auto(max_iter=3)).make(), network(OwnNet()).make()]
         loaded = round_trip(models, tmp_path, module=[OwnNet(), Cosine()])
         for model, again in zip(models, loaded, strict=True):
             np.testing.assert_array_equal(again.predict_proba(NEW), model.predict_proba(NEW))

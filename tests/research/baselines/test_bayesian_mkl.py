@@ -10,7 +10,6 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelwright.errors import MemoryBudgetError
-from kernelwright.inputs import arrays
 from kernelwright.kernels import Gaussian, Linear, Polynomial, Spectrum
 from kernelwright.research.baselines import BayesianMKL
 
@@ -159,7 +158,7 @@ def test_bad_input_is_refused(moons, monkeypatch):
         BayesianMKL(kernel_prior=(1.0, -1.0)).fit(X, y)
     with pytest.raises(ValueError, match="only one class"):
         BayesianMKL().fit(X, np.zeros(60))
-    monkeypatch.setattr(arrays, "free_memory", lambda: 1e4)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 1e4)
     with pytest.raises(MemoryBudgetError):
         BayesianMKL().fit(X, y)
 

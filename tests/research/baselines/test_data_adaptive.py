@@ -11,7 +11,6 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelwright.errors import MemoryBudgetError
-from kernelwright.inputs import arrays
 from kernelwright.kernels import Gaussian, Spectrum
 from kernelwright.research.baselines.data_adaptive import DataAdaptiveKernel, Problem, project
 
@@ -199,6 +198,6 @@ def test_bad_input_is_refused(moons, monkeypatch):
         DataAdaptiveKernel().fit(X, np.zeros(60))
     with pytest.raises(ValueError, match="'eta'"):
         DataAdaptiveKernel(eta=0.0).fit(X, y)
-    monkeypatch.setattr(arrays, "free_memory", lambda: 1e4)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 1e4)
     with pytest.raises(MemoryBudgetError):
         DataAdaptiveKernel().fit(X, y)
