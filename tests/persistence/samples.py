@@ -21,7 +21,7 @@ from sklearn.isotonic import IsotonicRegression
 from torch import nn
 
 import kernelwright as kw
-from kernelwright import features, hyper, hyperkernels, kernels
+from kernelwright import features, hyper, hyperkernels, kernels, learning, solvers
 from kernelwright.evaluation import Evaluation
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.persistence.classes import is_library_class, saved_class_of, saved_classes
@@ -54,7 +54,7 @@ def samples() -> dict[str, Sample]:
     """Return a sample for the stable name of every class that is found."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tiny data
-        explicit = [sample for make in (_estimators, _tables, _kernels, _records) for sample in make()]
+        explicit = [sample for make in (_estimators, _tables, _kernels, _options, _records) for sample in make()]
     found: dict[str, Sample] = {}
     for sample in explicit:
         found.setdefault(_name(sample.thing), sample)
@@ -77,15 +77,14 @@ def _estimators() -> Iterator[Sample]:
         return Sample(model.fit(points, target), call, new)
 
     def embedding(*args: Any, **settings: Any) -> Sample:
-        return fitted(kw.EmbeddingClassifier(*args, max_iter=1, random_state=0, **settings))
+        return fitted(kw.EmbeddingClassifier(*args, random_state=0, **settings))
 
-    few = {"learn": None, "n_landmarks": 4}
-    yield embedding()
+    yield embedding(learn=learning.Auto(max_iter=1), solver=solvers.Auto())
     yield embedding(kernels.Gaussian(1.0), learn=None, probability="clip")
     yield embedding(kernels.Gaussian(1.0), learn=None, probability="softmax")
     yield embedding(kernels.Gaussian(1.0), learn=None, probability=IsotonicRegression(out_of_bounds="clip"))
-    yield embedding(solver="nystroem", **few)
-    yield embedding(solver="fourier", **few)
+    for solver in (solvers.Exact("single"), solvers.Landmarks(4), solvers.Fourier(4), solvers.Herding(4)):
+        yield embedding(learn=learning.Given(), solver=solver)
     yield embedding(features=features.RandomFourier(4), learn=None)
     network = {"training": kw.networks.Training(max_epochs=2), "head": kw.networks.HeadOptions(), "random_state": 0}
     yield fitted(kw.EmbeddingNetworkClassifier(kw.networks.MLP((2,)), **network))
@@ -97,10 +96,10 @@ def _estimators() -> Iterator[Sample]:
     yield fitted(kw.HyperKernelRidge(random_state=0), "predict", MATRIX)
     refined = kw.HyperKernelRidge(hyperkernels.Gaussian(), refine=True, random_state=0)
     yield fitted(refined, "predict", MANY @ MANY.T, MANY)
-    wishart, learning = hyperkernels.Wishart(D=np.eye(2)), hyper.HeldOutMetric(2)
-    for solver in (hyper.LandmarkPairs(3), hyper.ExactPairs(), hyper.Partition(2, hyper.AutoPairs(3))):
-        yield fitted(kw.HyperKernelRidge(wishart, solver=solver, random_state=0), "predict")
-    some = kw.HyperKernelSVR(hyperkernels.Gaussian(), solver=hyper.Midpoints(3), learn=learning, random_state=0)
+    wishart, metric = hyperkernels.Wishart(D=np.eye(2)), hyper.HeldOutMetric(2)
+    for pairs in (hyper.LandmarkPairs(3), hyper.ExactPairs(), hyper.Partition(2, hyper.AutoPairs(3))):
+        yield fitted(kw.HyperKernelRidge(wishart, solver=pairs, random_state=0), "predict")
+    some = kw.HyperKernelSVR(hyperkernels.Gaussian(), solver=hyper.Midpoints(3), learn=metric, random_state=0)
     yield fitted(some, "predict", MATRIX)
     yield fitted(kw.LearnedKernelClassifier(kw.HyperKernelRidge(hyperkernels.Gaussian())), "predict")
     yield fitted(kw.KreinSVC(C=1.0), "decision_function")
@@ -167,9 +166,21 @@ def _prepared(map_: Any) -> Any:
     return kw.EmbeddingClassifier(features=map_, learn=None, ridge=0.1).fit(X, Y).features_
 
 
+def _options() -> Iterator[Sample]:
+    """Ways to learn, with settings of their own."""
+    yield Sample(learning.Rademacher(0.1, optimizer=learning.LBFGS(5), kernel_share=0.5))
+    yield Sample(learning.HeldOut("4e/n", optimizer=learning.Adam(0.01, patience=3), batch_size=100))
+    yield Sample(learning.LeaveOneOut(0.0, loss="log", holdout_share=0.2))
+    yield Sample(learning.Folds(3, loss="calibrated"))
+    yield Sample(learning.EmpiricalRisk(epsilon=0.1))
+    yield Sample(learning.CrossValidation(3))
+    yield Sample(learning.Median())
+
+
 def _records() -> Iterator[Sample]:
     """What methods of models return."""
-    model = kw.EmbeddingClassifier(kernels.Gaussian(ard=True), learn="rademacher", max_iter=1).fit(X, Y)
+    learn = learning.Rademacher(optimizer=learning.LBFGS(1))
+    model = kw.EmbeddingClassifier(kernels.Gaussian(ard=True), learn=learn).fit(X, Y)
     yield Sample(model.relevance())
     yield Sample(model.risk_bound())
 
