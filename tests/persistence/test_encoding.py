@@ -15,7 +15,7 @@ from torch import nn
 
 import kernelwright as kw
 from kernelwright.hyperkernels import PointPairs
-from kernelwright.learning.optimisers import Step
+from kernelwright.learning import Step
 from tests.persistence.models import round_trip
 
 ARRAY = np.arange(6.0).reshape(2, 3)

@@ -237,7 +237,7 @@ class TestSaving:
             kw.save(Special(a=1), tmp_path / "model.kw")
 
     def test_a_class_of_the_package_that_declares_nothing_is_refused(self, tmp_path):
-        workspace = kw.linalg.Workspace()
+        workspace = kw.numerics.linalg.Workspace()
         with pytest.raises(TypeError, match=r"cannot be saved: it is a .*Workspace, and only classes that declare it"):
             kw.save(workspace, tmp_path / "model.kw")
 

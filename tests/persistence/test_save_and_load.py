@@ -186,5 +186,5 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
 
 def test_a_setting_that_is_newer_than_the_file_has_its_default(tmp_path):
     model = MODELS["default"].make()
-    del model.__dict__["tol"]
-    assert round_trip(model, tmp_path).get_params()["tol"] == kw.EmbeddingClassifier().tol
+    del model.__dict__["scale"]
+    assert round_trip(model, tmp_path).get_params()["scale"] == kw.EmbeddingClassifier().scale
