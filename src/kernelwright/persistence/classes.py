@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -154,12 +155,18 @@ def _thing_names() -> dict[int, str]:
 
 @cache
 def _import_rooms() -> None:
-    """Import the modules of this package, whose classes are known from then on; some need what is not installed."""
-    for found in pkgutil.walk_packages(kernelwright.__path__, "kernelwright."):
-        _, *path = found.name.split(".")
-        if not {".".join(path[:depth]) for depth in (1, 2)} & CLOSED_ROOMS:
-            with suppress(ImportError):
-                importlib.import_module(found.name)
+    """Import the modules of this package, whose classes are known from then on."""
+    _import_below(kernelwright)
+
+
+def _import_below(package: ModuleType) -> None:
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if found.name.removeprefix("kernelwright.") in CLOSED_ROOMS:
+            continue
+        with suppress(ImportError):  # some need what is not installed
+            module = importlib.import_module(found.name)
+            if found.ispkg:
+                _import_below(module)
 
 
 def _listed(names: dict[str, str]) -> Iterator[tuple[str, Any]]:

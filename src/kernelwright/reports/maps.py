@@ -189,7 +189,7 @@ class EntropyDisplay:
     >>> from kernelwright import EmbeddingClassifier
     >>> from kernelwright.reports import EntropyDisplay
     >>> X, y = make_moons(40, noise=0.1, random_state=0)
-    >>> display = EntropyDisplay.from_estimator(EmbeddingClassifier(max_iter=2).fit(X, y), X, y, resolution=8)
+    >>> display = EntropyDisplay.from_estimator(EmbeddingClassifier(random_state=0).fit(X, y), X, y, resolution=8)
     >>> [ax.get_title() for ax in display.ax_]
     ['entropy by the embedding', 'entropy of the clipped outputs']
     """

@@ -30,7 +30,7 @@ def training_rows(classifier: Any) -> np.ndarray:
     >>> from kernelwright import EmbeddingClassifier
     >>> from kernelwright.reports.rows import training_rows
     >>> X, y = load_iris(return_X_y=True)
-    >>> rows = training_rows(EmbeddingClassifier(max_iter=1).fit(X, y))
+    >>> rows = training_rows(EmbeddingClassifier(learn=None).fit(X, y))
     >>> np.allclose(np.unique(rows, axis=0), np.unique(X, axis=0))
     True
     """
