@@ -23,11 +23,13 @@ from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_de
 from threadpoolctl import threadpool_info
 
 import kernelwright as kw
-from kernelwright import EmbeddingClassifier
+from kernelwright import EmbeddingClassifier, learning, solvers
+from kernelwright.embedding import fitted
 from kernelwright.errors import CollapseWarning, MemoryBudgetError, NumericalError
-from kernelwright.estimators import base
 from kernelwright.features import RandomFourier
 from kernelwright.kernels import ConvexSum, Gaussian, Laplace, Linear, Matern, Polynomial, Spectrum, Tabular
+from kernelwright.learning import LBFGS, Adam, Folds, Given, HeldOut, LeaveOneOut, Rademacher
+from kernelwright.solvers import Herding, Landmarks
 
 # A row of weight two is one observation, two equal rows are two: they differ wherever rows are left out.
 NOT_COPIES = {"check_sample_weight_equivalence_on_dense_data": "calibration leaves out rows, and a weight is one row"}
@@ -178,32 +180,33 @@ def test_the_default_is_better_than_logistic_regression_on_a_nonlinear_problem()
 @pytest.mark.parametrize("order", ["random", "sequential"])
 def test_mini_batches_learn_too(wine, order):
     X_train, X_test, y_train, y_test = wine
-    options = {"learn": "rademacher", "batch_size": 40, "batch_order": order, "scale": "unit", "random_state": 0}
-    model = EmbeddingClassifier(Gaussian(lengthscale="median"), max_iter=60, **options).fit(X_train, y_train)
+    learn = Rademacher(batch_size=40, optimizer=Adam(max_iter=60, batch_order=order))
+    model = EmbeddingClassifier(Gaussian(lengthscale="median"), learn=learn, scale="unit", random_state=0)
+    model.fit(X_train, y_train)
     assert model.score(X_test, y_test) > 0.9
     assert model.n_iter_ == 60
 
 
 def test_adam_stops_when_it_no_longer_gains(moons):
-    options = {"learn": "rademacher", "optimizer": "adam", "max_iter": 400}
-    patient = EmbeddingClassifier(Gaussian(), patience=10, tol=1e-3, **options).fit(*moons)
+    learn = Rademacher(optimizer=Adam(max_iter=400, patience=10, tol=1e-3))
+    patient = EmbeddingClassifier(Gaussian(), learn=learn).fit(*moons)
     assert 10 < patient.n_iter_ < 400
 
 
 def test_the_printed_complexity_weight_collapses_and_warns(moons):
     X, y = moons
     with pytest.warns(CollapseWarning, match="class frequencies"):
-        model = EmbeddingClassifier(Gaussian(), learn="rademacher", complexity_weight="4e").fit(X, y)
+        model = EmbeddingClassifier(Gaussian(), learn=Rademacher("4e")).fit(X, y)
     assert np.ptp(model.raw_outputs(X), axis=0).max() < 0.05
     with warnings.catch_warnings():
         warnings.simplefilter("error", CollapseWarning)
-        EmbeddingClassifier(Gaussian(), learn="rademacher", complexity_weight="4e/n").fit(X, y)
+        EmbeddingClassifier(Gaussian(), learn=Rademacher("4e/n")).fit(X, y)
 
 
 def test_the_optimiser_never_ends_worse_than_it_started(moons):
     X, y = moons
-    for learn in ("rademacher", "leave-one-out", "held-out"):
-        model = EmbeddingClassifier(Gaussian(), learn=learn, max_iter=8).fit(X, y)
+    for learn in (Rademacher, LeaveOneOut, HeldOut):
+        model = EmbeddingClassifier(Gaussian(), learn=learn(optimizer=LBFGS(8))).fit(X, y)
         assert model.objective_ <= model.history_[0].objective
 
 
@@ -269,7 +272,7 @@ def test_hundreds_of_classes():
     centres = rng.normal(size=(150, 5)) * 4
     y = np.repeat(np.arange(150), 4)
     X = centres[y] + 0.05 * rng.normal(size=(600, 5))
-    model = EmbeddingClassifier(max_iter=5).fit(X[::2], y[::2])
+    model = EmbeddingClassifier(learn=learning.Auto(max_iter=5)).fit(X[::2], y[::2])
     assert model.score(X[1::2], y[1::2]) > 0.95
     np.testing.assert_allclose(model.predict_proba(X[:20]).sum(1), 1)
 
@@ -279,16 +282,16 @@ def test_hundreds_of_classes():
 
 WEIGHABLE = {
     "auto": {},
-    "rademacher": {"kernel": Gaussian(ard=True), "learn": "rademacher", "max_iter": 10},
-    "leave-one-out": {"kernel": Gaussian(ard=True), "learn": "leave-one-out", "max_iter": 10},
-    "folds": {"kernel": Gaussian(ard=True), "learn": "folds", "max_iter": 10},
-    "held-out": {"kernel": Gaussian(ard=True), "learn": "held-out", "max_iter": 10},
+    "rademacher": {"kernel": Gaussian(ard=True), "learn": Rademacher(optimizer=LBFGS(10))},
+    "leave-one-out": {"kernel": Gaussian(ard=True), "learn": LeaveOneOut(optimizer=LBFGS(10))},
+    "folds": {"kernel": Gaussian(ard=True), "learn": Folds(optimizer=LBFGS(10))},
+    "held-out": {"kernel": Gaussian(ard=True), "learn": HeldOut(optimizer=LBFGS(10))},
     "cross-validation": {"kernel": Gaussian(), "learn": "cross-validation"},
     "as given": {"kernel": Gaussian(), "learn": None},
-    "features": {"features": RandomFourier(60), "learn": "leave-one-out", "max_iter": 10},
-    "features by folds": {"features": RandomFourier(60), "learn": "folds", "max_iter": 10},
-    "landmarks": {"solver": "nystroem", "n_landmarks": 30},
-    "herding": {"solver": "herding", "n_landmarks": 40},
+    "features": {"features": RandomFourier(60), "learn": LeaveOneOut(optimizer=LBFGS(10))},
+    "features by folds": {"features": RandomFourier(60), "learn": Folds(optimizer=LBFGS(10))},
+    "landmarks": {"solver": Landmarks(30)},
+    "herding": {"solver": Herding(40)},
 }
 weighable = pytest.mark.parametrize("way", list(WEIGHABLE))
 
@@ -392,9 +395,9 @@ def test_metadata_routing_brings_weights_and_groups(moons):
 def test_held_back_rows_are_whole_groups(moons):
     X, y = moons
     groups = np.arange(120) // 6
-    model = EmbeddingClassifier(Gaussian(), kernel_share=0.5, holdout_share=0.3, random_state=0)
+    model = EmbeddingClassifier(Gaussian(), learn=learning.Auto(kernel_share=0.5, holdout_share=0.3), random_state=0)
     model.fit(X, y, groups=groups)
-    inside = model._rows.given
+    inside = model.embedding_.rows.given
     assert all(len(set(inside[groups == g])) == 1 for g in range(20))
     assert inside.sum() == 7 * 6
 
@@ -430,12 +433,15 @@ def test_probabilities_of_rows_as_they_come_under_class_weight():
     assert log_loss(y[800:], plain) < log_loss(y[800:], same.predict_proba(X[800:])) + 0.02
 
 
-@pytest.mark.parametrize("learn", ["empirical-risk", None, "rademacher"])
+ONE_STEP = [learning.EmpiricalRisk(optimizer=LBFGS(1)), None, Rademacher(optimizer=LBFGS(1))]
+
+
+@pytest.mark.parametrize("learn", ONE_STEP, ids=["empirical-risk", "as given", "rademacher"])
 def test_overfitting_is_said_for_every_way_to_learn(learn):
     """A length scale so short that no row says anything of another: each training row is told by itself alone."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 30)), np.arange(100) % 2
-    model = EmbeddingClassifier(Gaussian(1e-3), learn=learn, ridge=1e-6, max_iter=1)
+    model = EmbeddingClassifier(Gaussian(1e-3), learn=learn, ridge=1e-6)
     with pytest.warns(kw.OverfitWarning, match=r"tells 100 % of its training rows, but only \d+ %"):
         model.fit(X, y)
 
@@ -477,14 +483,12 @@ def test_labels_that_are_none_or_of_mixed_kinds_get_one_sentence(moons):
                 model.fit(X, labels)
 
 
-@pytest.mark.parametrize(
-    "options", [{"solver": "nystroem", "n_landmarks": 60}, {"solver": "herding", "n_landmarks": 200}]
-)
-def test_few_groups_that_are_held_out_speak_for_all(options):
+@pytest.mark.parametrize("solver", [Landmarks(60), Herding(200)])
+def test_few_groups_that_are_held_out_speak_for_all(solver):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 2))
     y, groups = (X[:, 0] > 0).astype(int), np.arange(900) // 15
-    model = EmbeddingClassifier(learn="median", random_state=0, **options).fit(X, y, groups=groups)
+    model = EmbeddingClassifier(learn="median", random_state=0, solver=solver).fit(X, y, groups=groups)
     assert model.trust_ > 0.9
     assert model.score(X, y) > 0.95
 
@@ -497,7 +501,7 @@ def test_a_bound_from_held_out_groups_counts_groups():
         groups = np.repeat(np.arange(24), 12)
         X = rng.normal(size=(24, 2))[groups] + 0.01 * rng.normal(size=(288, 2))
         y = np.where(np.arange(24) < 2, np.arange(24), rng.integers(0, 2, 24))[groups]
-        model = EmbeddingClassifier(Gaussian(), learn=None, holdout_share=0.25, random_state=seed)
+        model = EmbeddingClassifier(Gaussian(), learn=Given(holdout_share=0.25), random_state=seed)
         bound = model.fit(X, y, groups=groups).risk_bound("holdout", loss="error")
         held.append(bound.total >= 0.5)
         assert "Each group counts once" in bound.conditions
@@ -517,7 +521,7 @@ def test_rows_that_were_merged_count_as_they_did_when_others_are_added(moons):
     first, second = (EmbeddingClassifier(features=RandomFourier(20), learn=None, random_state=0) for _ in range(2))
     first.fit(*twice).partial_fit(X[:5], y[:5])
     second.partial_fit(*twice).partial_fit(X[:5], y[:5])
-    assert len(first._moments[1]) == 365
+    assert len(first.embedding_.sums.sample) == 365
     np.testing.assert_allclose(first.predict_proba(X), second.predict_proba(X), atol=1e-9)
 
 
@@ -592,13 +596,13 @@ def test_one_row_equals_the_same_row_in_a_batch_and_in_blocks(moons, monkeypatch
     model = EmbeddingClassifier().fit(X, y)
     whole = model.predict_proba(X)
     np.testing.assert_allclose(np.vstack([model.predict_proba(x[None]) for x in X[:10]]), whole[:10], atol=1e-10)
-    monkeypatch.setattr(base, "BLOCK_ENTRIES", 1000)
+    monkeypatch.setattr(fitted, "PREDICTED_ENTRIES", 1000)
     np.testing.assert_allclose(model.predict_proba(X), whole, atol=1e-10)
 
 
 def test_warm_start_goes_on_from_the_last_fit(moons):
     X, y = moons
-    model = EmbeddingClassifier(Gaussian(), learn="leave-one-out", max_iter=4, warm_start=True).fit(X, y)
+    model = EmbeddingClassifier(Gaussian(), learn=LeaveOneOut(optimizer=LBFGS(4)), warm_start=True).fit(X, y)
     first = model.objective_
     model.fit(X, y)
     assert model.history_[0].objective == pytest.approx(first, rel=1e-9)
@@ -611,7 +615,10 @@ def test_the_same_twice_and_no_global_state_is_touched():
     torch.manual_seed(3)
     before = np.random.get_state()[1].copy(), torch.get_rng_state(), torch.get_num_threads(), torch.get_default_dtype()  # noqa: NPY002
     threads = [(pool["filepath"], pool["num_threads"]) for pool in threadpool_info()]
-    a, b = (EmbeddingClassifier(random_state=5, max_iter=3).fit(X, y).predict_proba(X[:50]) for _ in range(2))
+    a, b = (
+        EmbeddingClassifier(random_state=5, learn=learning.Auto(max_iter=3)).fit(X, y).predict_proba(X[:50])
+        for _ in range(2)
+    )
     np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
     assert torch.equal(torch.get_rng_state(), before[1])
@@ -619,15 +626,17 @@ def test_the_same_twice_and_no_global_state_is_touched():
     assert set(threads) <= {(pool["filepath"], pool["num_threads"]) for pool in threadpool_info()}
 
 
-def test_callback_and_lines(moons, capsys):
+def test_callback_and_lines(moons, capsys, caplog):
     steps = []
-    EmbeddingClassifier(Gaussian(), callback=steps.append, verbose=2, max_iter=4).fit(*moons)
+    EmbeddingClassifier(Gaussian(), callback=steps.append, verbose=2, learn=learning.Auto(max_iter=4)).fit(*moons)
     last = [step for step in steps if step.stage == steps[-1].stage]
     assert last[-1].objective <= last[0].objective
     assert set(steps[0].hyperparameters) == {"ridge", "kernel.lengthscale"}
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.count("objective") == -(-len(steps) // 2)
+    lines = [record for record in caplog.records if "objective" in record.getMessage()]
+    assert len(lines) == -(-len(steps) // 2)
+    assert {record.name for record in caplog.records} == {"kernelwright"}
 
 
 # Bad input -------------------------------------------------------------------------------------------------------
@@ -636,7 +645,7 @@ def test_callback_and_lines(moons, capsys):
 def test_a_class_of_weight_zero_is_not_there(moons):
     X, y = moons
     three = np.where(X[:, 0] > 1.5, 2, y)
-    model = EmbeddingClassifier(max_iter=3, class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(X, three)
+    model = EmbeddingClassifier(learn=learning.Auto(max_iter=3), class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(X, three)
     assert list(model.classes_) == [0, 1]
 
 
@@ -652,10 +661,9 @@ def test_far_from_all_data_the_answer_is_the_class_frequencies(wine):
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e12, 1e300])
 def test_any_scale_gives_the_same_answer(moons, scale):
     X, y = moons
-    reference = EmbeddingClassifier(max_iter=3).fit(X, y).predict_proba(X)
-    np.testing.assert_allclose(
-        EmbeddingClassifier(max_iter=3).fit(X * scale, y).predict_proba(X * scale), reference, atol=1e-6
-    )
+    model = EmbeddingClassifier(learn=learning.Auto(max_iter=3))
+    reference = model.fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(model.fit(X * scale, y).predict_proba(X * scale), reference, atol=1e-6)
 
 
 def test_constant_features_do_no_harm(moons):
@@ -703,10 +711,10 @@ def test_bad_data_gets_a_clear_sentence(X, y, message):
     ("options", "message"),
     [
         ({"learn": "magic"}, "'learn' parameter of EmbeddingClassifier must be"),
-        ({"complexity_weight": "5e"}, "'complexity_weight' parameter"),
+        ({"learn": learning.Auto("5e")}, "'complexity_weight' parameter"),
         ({"ridge": 0.0}, "'ridge' parameter"),
         ({"kernel": "rbf"}, "'kernel' parameter"),
-        ({"batch_size": 20, "optimizer": "lbfgs", "learn": "rademacher"}, "use optimizer='adam'"),
+        ({"learn": Rademacher(batch_size=20, optimizer="lbfgs")}, r"use optimizer=Adam\(\)"),
         ({"scale": "unit"}, "pass a kernel"),
     ],
 )
@@ -758,7 +766,7 @@ def test_public_names():
 def test_single_precision_predicts_what_double_does(moons, options):
     X, y = moons
     single, double = (
-        EmbeddingClassifier(**options, precision=precision, random_state=0).fit(X, y)
+        EmbeddingClassifier(**options, solver=solvers.Auto(precision), random_state=0).fit(X, y)
         for precision in ("single", "double")
     )
     assert (single.precision_, double.precision_) == ("single", "double")
@@ -771,7 +779,7 @@ def test_where_single_precision_is_not_enough_double_is_used_and_said(moons):
     X, y = moons
     tiny = {"kernel": Gaussian(2.0), "learn": None, "ridge": 1e-12, "random_state": 0}
     with pytest.warns(kw.PrecisionWarning, match="double precision instead"):
-        single = EmbeddingClassifier(**tiny, precision="single").fit(X, y)
+        single = EmbeddingClassifier(**tiny, solver=solvers.Auto("single")).fit(X, y)
     double = EmbeddingClassifier(**tiny).fit(X, y)
     assert single.precision_ == "double"
     np.testing.assert_array_equal(single.predict_proba(X), double.predict_proba(X))
@@ -780,12 +788,12 @@ def test_where_single_precision_is_not_enough_double_is_used_and_said(moons):
 def test_a_repair_is_kept_in_the_model_and_in_its_file(tmp_path):
     X, y = np.repeat([[0.0], [1.0]], 2, axis=0), [0, 1, 0, 1]  # equal rows with different labels are not merged
     with pytest.warns(kw.NumericalRepairWarning) as caught:
-        model = EmbeddingClassifier(Gaussian(), learn=None, ridge=1e-18, precision="double").fit(X, y)
+        model = EmbeddingClassifier(Gaussian(), learn=None, ridge=1e-18, solver=solvers.Auto("double")).fit(X, y)
     assert model.jitter_ > 0
     assert f"{model.jitter_:.1e} was added to its diagonal" in str(caught[0].message)
     kw.save(model, tmp_path / "model.kw")
     loaded = kw.load(tmp_path / "model.kw")
-    assert (loaded.jitter_, loaded.precision, loaded.precision_) == (model.jitter_, "double", "double")
+    assert (loaded.jitter_, loaded.solver.precision, loaded.precision_) == (model.jitter_, "double", "double")
 
 
 def test_a_model_that_needed_no_repair_says_so(moons):
@@ -831,7 +839,7 @@ def test_a_model_in_single_precision_predicts_in_it(kernel, monkeypatch):
     double = EmbeddingClassifier(
         kernel, learn="median" if kernel else "auto", ridge=0.01, scale="standard" if kernel else "auto", random_state=0
     )
-    single = clone(double).set_params(precision="single").fit(X, y)
+    single = clone(double).set_params(solver=solvers.Auto("single")).fit(X, y)
     double.fit(X, y)
     assert single.precision_ == "single"
     seen = []
@@ -846,17 +854,20 @@ def test_a_model_in_single_precision_predicts_in_it(kernel, monkeypatch):
     np.testing.assert_allclose(single.embedding_weights(X[:5]), double.embedding_weights(X[:5]), atol=1e-3)
 
 
-@pytest.mark.parametrize("learn", ["auto", "median", "cross-validation", "leave-one-out"])
+FEW_STEPS = [learning.Auto(max_iter=3), "median", "cross-validation", LeaveOneOut(optimizer=LBFGS(3))]
+
+
+@pytest.mark.parametrize("learn", FEW_STEPS, ids=["auto", "median", "cross-validation", "leave-one-out"])
 def test_a_part_that_is_frozen_stays_as_it_is(moons, learn):
     X, y = moons
     kernel = Gaussian([1.0, 100.0]).requires_grad_(False)
-    model = EmbeddingClassifier(kernel, learn=learn, random_state=0, max_iter=3).fit(X, y)
+    model = EmbeddingClassifier(kernel, learn=learn, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.kernel_.get_params()["lengthscale"], [1.0, 100.0])
 
 
 def test_a_warm_start_is_one_of_what_is_asked_for_now(moons):
     X, y = moons
-    model = EmbeddingClassifier(Gaussian(), learn="leave-one-out", max_iter=4, warm_start=True).fit(X, y)
+    model = EmbeddingClassifier(Gaussian(), learn=LeaveOneOut(optimizer=LBFGS(4)), warm_start=True).fit(X, y)
     assert isinstance(model.set_params(kernel=Laplace()).fit(X, y).kernel_, Laplace)
     model.set_params(kernel=Gaussian(2.0), learn=None, ridge=5.0).fit(X, y)
     assert (model.ridge_, float(model.kernel_.lengthscale.detach())) == pytest.approx((5.0, 2.0))
@@ -871,7 +882,7 @@ def test_one_heavy_row_does_not_decide_the_kernel():
     new = rng.normal(size=(1000, 3))
     truth = new[:, 0] * new[:, 1] + 0.5 * rng.normal(size=1000) > 0
     for seed in range(3):
-        model = EmbeddingClassifier(Gaussian(1.0), solver="nystroem", n_landmarks=200, random_state=seed).fit(X, y)
+        model = EmbeddingClassifier(Gaussian(1.0), solver=Landmarks(200), random_state=seed).fit(X, y)
         assert float(model.kernel_.lengthscale.detach().max()) < 50.0
         assert model.score(new, truth) > 0.68
 
@@ -905,7 +916,7 @@ def test_a_warm_start_after_a_fit_that_failed_begins_anew():
 
 def test_a_warm_start_sees_all_numbers_of_a_kernel():
     X, y = np.random.default_rng(0).normal(size=(60, 5)), np.arange(60) % 2
-    settings = {"learn": "rademacher", "max_iter": 1}
+    settings = {"learn": Rademacher(optimizer=LBFGS(1))}
     model = EmbeddingClassifier(Gaussian([1.0, 1, 1, 1, 1]), warm_start=True, **settings).fit(X, y)
     model.set_params(kernel=Gaussian([1.0, 1, 1, 1, 500.0])).fit(X, y)
     cold = EmbeddingClassifier(Gaussian([1.0, 1, 1, 1, 500.0]), **settings).fit(X, y)
@@ -944,8 +955,7 @@ def test_landmarks_a_rare_class_and_a_calibrator():
         Gaussian(1.0),
         learn=None,
         ridge=1e-3,
-        solver="nystroem",
-        n_landmarks=100,
+        solver=Landmarks(100),
         probability=LogisticRegression(),
         random_state=0,
     )

@@ -12,13 +12,20 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, train_test_split
 
-from kernelwright import EmbeddingClassifier
+from kernelwright import EmbeddingClassifier, learning
 from kernelwright.estimators import batches as module
 from kernelwright.features import Network, Nystroem, Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian, Linear, Precomputed
-from kernelwright.learning import recipes as tuning
+from kernelwright.learning import LBFGS, Adam, LeaveOneOut, Rademacher
+from kernelwright.solvers import Exact, Fourier, Herding, Landmarks
 
-SOLVERS = ["exact", "nystroem", "fourier", "herding"]
+SOLVERS = [Exact(), Landmarks(300), Fourier(300), Herding(300)]
+
+
+def few_are_many(monkeypatch, n_rows):
+    """As if so few rows were too many to learn from all at once."""
+    for room in ("methods", "recipes", "grid"):
+        monkeypatch.setattr(f"kernelwright.learning.{room}.MANY", n_rows)
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +43,13 @@ def fitted(circles, **how):
 # Solvers -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.word)
 @pytest.mark.parametrize("learn", ["auto", None], ids=["auto", "as-given"])
 def test_every_solver_learns(circles, solver, learn):
     _, X_new, _, y_new = circles
     kernel = None if learn else Gaussian(0.7)
-    model = fitted(circles, kernel=kernel, learn=learn, ridge=1e-4, solver=solver, n_landmarks=300)
-    assert model.solver_ == solver
+    model = fitted(circles, kernel=kernel, learn=learn, ridge=1e-4, solver=solver)
+    assert model.solver_ == solver.word
     assert model.score(X_new, y_new) > 0.93
     p = model.predict_proba(X_new)
     np.testing.assert_allclose(p.sum(1), 1.0)
@@ -54,22 +61,23 @@ def test_every_solver_learns(circles, solver, learn):
 def test_all_rows_as_landmarks_predict_like_the_exact_solution(circles):
     _, X_new, _, _ = circles
     how = {"kernel": Gaussian(0.7), "learn": None, "ridge": 1e-4, "probability": "clip"}
-    exact, landmarks = (fitted(circles, solver=s, n_landmarks=10**6, **how) for s in ("exact", "nystroem"))
+    exact, landmarks = (fitted(circles, solver=s, **how) for s in (Exact(), Landmarks(10**6)))
     np.testing.assert_allclose(landmarks.raw_outputs(X_new), exact.raw_outputs(X_new), atol=1e-5)
 
 
-def test_many_rows_are_solved_by_landmarks_and_verbose_says_so(circles, capsys, monkeypatch):
-    monkeypatch.setattr("kernelwright.solvers.solvers.EXACT_UP_TO", 1000)
-    monkeypatch.setattr(tuning, "MANY", 1000)
-    model = fitted(circles, n_landmarks=100, verbose=1)
+def test_many_rows_are_solved_by_landmarks_and_verbose_says_so(circles, caplog, monkeypatch):
+    monkeypatch.setattr("kernelwright.solvers.automatic.EXACT_UP_TO", 1000)
+    monkeypatch.setattr("kernelwright.solvers.landmarks.usual_landmarks", lambda n_rows: 100)
+    few_are_many(monkeypatch, 1000)
+    model = fitted(circles, verbose=1)
     assert (model.solver_, model.n_landmarks_) == ("nystroem", 100)
-    assert "1125 rows: solver nystroem, 100 landmarks" in capsys.readouterr().err
+    assert "1125 rows: solver nystroem, 100 landmarks" in caplog.messages
     _, X_new, _, y_new = circles
     assert model.score(X_new, y_new) > 0.93
 
 
 def test_weights_of_all_rows_need_an_exact_solution(circles):
-    model = fitted(circles, kernel=Gaussian(0.7), learn=None, solver="nystroem", n_landmarks=50)
+    model = fitted(circles, kernel=Gaussian(0.7), learn=None, solver=Landmarks(50))
     with pytest.raises(ValueError, match="solver='exact' only, not 'nystroem'"):
         model.embedding_weights(circles[1])
 
@@ -87,11 +95,15 @@ MAPS = [RandomFourier(200, lengthscale="median"), Nystroem(Gaussian("median"), 1
 
 
 @pytest.mark.parametrize("features", MAPS, ids=lambda m: type(m).__name__)
-@pytest.mark.parametrize("learn", ["auto", "leave-one-out", "rademacher"])
+@pytest.mark.parametrize(
+    "learn",
+    [learning.Auto(max_iter=15), LeaveOneOut(optimizer=LBFGS(15)), Rademacher(optimizer=LBFGS(15))],
+    ids=lambda learn: learn.word,
+)
 def test_explicit_features_learn(circles, features, learn):
     _, X_new, _, y_new = circles
     before = repr(features)
-    model = fitted(circles, features=features, learn=learn, max_iter=15)
+    model = fitted(circles, features=features, learn=learn)
     assert model.solver_ == "explicit"
     assert model.score(X_new, y_new) > (0.85 if isinstance(features, Polynomial) else 0.93)
     assert repr(features) == before  # the user's map is copied, not changed
@@ -100,19 +112,25 @@ def test_explicit_features_learn(circles, features, learn):
 
 def test_explicit_features_by_mini_batches(circles):
     _, X_new, _, y_new = circles
-    how = {"learn": "rademacher", "optimizer": "adam", "batch_size": 200, "max_iter": 60}
-    model = fitted(circles, features=RandomFourier(60, lengthscale=3.0), **how)
+    learn = Rademacher(batch_size=200, optimizer=Adam(max_iter=60))
+    model = fitted(circles, features=RandomFourier(60, lengthscale=3.0), learn=learn)
     assert model.score(X_new, y_new) > 0.9
     assert len(model.history_) == 60
 
 
 @pytest.mark.parametrize(
-    ("learn", "batch_size"), [("rademacher", 1000), ("leave-one-out", 1000), ("cross-validation", None)]
+    ("learn", "batch_size"),
+    [
+        (Rademacher(optimizer=Adam(max_iter=5)), 1000),
+        (LeaveOneOut(optimizer=Adam(max_iter=5)), 1000),
+        ("cross-validation", None),
+    ],
+    ids=["rademacher", "leave-one-out", "cross-validation"],
 )
 @pytest.mark.slow
 def test_many_rows_are_learned_from_in_mini_batches_or_a_sample(circles, monkeypatch, learn, batch_size):
-    monkeypatch.setattr(tuning, "MANY", 1100)
-    model = fitted(circles, kernel=Gaussian(), learn=learn, max_iter=5)
+    few_are_many(monkeypatch, 1100)
+    model = fitted(circles, kernel=Gaussian(), learn=learn)
     assert model.batch_size_ == batch_size
     assert model.score(circles[1], circles[3]) > 0.85
 
@@ -125,7 +143,7 @@ def test_features_in_grids_clones_and_pickles(circles):
         cv=2,
     ).fit(X, y)
     assert grid.best_params_ == {"features__lengthscale": 1.0}
-    model = fitted(circles, features=Polynomial(2), max_iter=3)
+    model = fitted(circles, features=Polynomial(2), learn=learning.Auto(max_iter=3))
     copies = (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), clone(model).fit(X, y))
     for other in copies:
         np.testing.assert_array_equal(other.predict_proba(X_new), model.predict_proba(X_new))
@@ -243,9 +261,10 @@ def test_a_weight_means_the_same_in_every_batch(weight):
     model = EmbeddingClassifier(features=RandomFourier(50, lengthscale="median"), random_state=0)
     for k in range(2):
         model.partial_fit(*three_blobs(1000, 3, k), sample_weight=np.full(1000, weight))
-    moments, sample, n_rows = model._moments
-    assert n_rows == 2000
-    assert moments.total == pytest.approx(2000)
+    sums = model.embedding_.sums
+    assert sums.n_rows == 2000
+    assert sums.moments.total == pytest.approx(2000)
+    sample = sums.sample
     assert float(sample.weights.min()) == pytest.approx(float(sample.weights.max()))
 
 
@@ -253,9 +272,9 @@ def test_a_new_fit_settles_anew_what_a_weight_means():
     model = EmbeddingClassifier(features=RandomFourier(50, lengthscale="median"), random_state=0)
     model.partial_fit(*three_blobs(1000, 3, 0), sample_weight=np.full(1000, 0.001))
     X, y = three_blobs(1000, 3, 1)
-    assert model.fit(X, y).partial_fit(X, y)._moments[0].total == pytest.approx(2000)
+    assert model.fit(X, y).partial_fit(X, y).embedding_.sums.moments.total == pytest.approx(2000)
     model.fit(X, y, sample_weight=np.full(1000, 0.001)).partial_fit(X, y, sample_weight=np.full(1000, 0.001))
-    assert model._moments[0].total == pytest.approx(2000)
+    assert model.embedding_.sums.moments.total == pytest.approx(2000)
 
 
 def test_the_rows_to_calibrate_on_are_of_all_batches_alike_whatever_a_row_weighs():
@@ -263,8 +282,8 @@ def test_the_rows_to_calibrate_on_are_of_all_batches_alike_whatever_a_row_weighs
     for k in range(4):  # batches that can be told apart by where they lie, each of as many rows
         X, y = three_blobs(4000, 3, k)
         model.partial_fit(X + np.array([100.0 * k, 0.0]), y, sample_weight=np.full(4000, 4.0))
-    _, sample, n_rows = model._moments
-    assert (len(sample), n_rows) == (5000, 16_000)
+    sample = model.embedding_.sums.sample
+    assert (len(sample), model.embedding_.sums.n_rows) == (5000, 16_000)
     of_batches = np.bincount((sample.points[:, 0] / 100.0).round().long(), minlength=4)
     np.testing.assert_allclose(of_batches, 1250, atol=200)
 
@@ -300,7 +319,7 @@ def test_the_bound_of_features_is_of_all_rows():
     largest = float((model.features_(torch.from_numpy(X)) ** 2).sum(1).max().detach())
     norm = np.sqrt((model.partial_fit(X[4000:], y[4000:]).coefficients_ ** 2).sum())
     assert model.complexity_ == pytest.approx(np.sqrt(largest) * norm)
-    dense = EmbeddingClassifier(Linear(), learn=None, solver="nystroem", n_landmarks=50, random_state=0)
+    dense = EmbeddingClassifier(Linear(), learn=None, solver=Landmarks(50), random_state=0)
     X = np.linspace(0.0, 10.0, 12_000)[:, None]
     dense.fit(X, X[:, 0] > 5)
     K = dense.points_ @ dense.points_.T
@@ -310,7 +329,7 @@ def test_the_bound_of_features_is_of_all_rows():
 
 def test_fourier_features_of_a_given_kernel_know_nothing_far_away(circles):
     X, _, y, _ = circles
-    model = EmbeddingClassifier(Gaussian("median"), solver="fourier", n_landmarks=200, random_state=0).fit(X, y)
+    model = EmbeddingClassifier(Gaussian("median"), solver=Fourier(200), random_state=0).fit(X, y)
     far = np.random.default_rng(0).normal(size=(50, 2)) * 3.0 + 1000.0
     np.testing.assert_allclose(model.support(far), 0.0, atol=1e-6)
     np.testing.assert_allclose(model.predict_proba(far), np.tile(model.class_prior_, (50, 1)), atol=1e-6)
