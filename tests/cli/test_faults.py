@@ -9,7 +9,6 @@ import pytest
 
 import kernelwright
 from kernelwright.cli import classify, main, run
-from kernelwright.inputs import arrays
 
 
 @pytest.fixture
@@ -99,7 +98,7 @@ def test_a_full_disk_leaves_the_old_file(fault, files, tmp_path, monkeypatch):
 
 def test_too_little_memory_is_a_sentence(fault, files, tmp_path, monkeypatch):
     fit = ["fit", files.train, "--target", "species", "-o", tmp_path / "m.kw"]
-    monkeypatch.setattr(arrays, "free_memory", lambda: 100.0)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 100.0)
     fault(fit, "needs about")
 
     def none(*arguments):

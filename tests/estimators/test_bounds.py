@@ -8,10 +8,12 @@ import torch
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 
-from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
+from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, learning
 from kernelwright.features import RandomFourier
 from kernelwright.inputs.arrays import generator
 from kernelwright.kernels import Gaussian, Linear
+from kernelwright.learning import LBFGS, Given, LeaveOneOut, Median, Rademacher
+from kernelwright.solvers import Herding
 from kernelwright.uncertainty.bounds import LOSSES
 
 # Inputs are 20 places with known probabilities of the second class, so a risk is a sum over 20 places, and thousands of
@@ -34,8 +36,8 @@ def true_risks(model):
     return clipped.mean(), np.where(answers == 1, 1 - P_SECOND, P_SECOND).mean()
 
 
-def fixed(**parameters):
-    return EmbeddingClassifier(Gaussian(0.5), learn=None, ridge=0.1, **parameters)
+def fixed(learn=None, **parameters):
+    return EmbeddingClassifier(Gaussian(0.5), learn=learn, ridge=0.1, **parameters)
 
 
 N_DRAWS, BETA = 200, 0.2
@@ -45,7 +47,7 @@ def test_each_guaranteed_bound_holds_as_often_as_it_says():
     held = {"rademacher": 0, "rademacher-fixed-kernel": 0, "holdout": 0, "holdout error": 0}
     for seed in range(N_DRAWS):
         X, y = draw(300, seed)
-        model = fixed(holdout_share=0.3, random_state=seed).fit(X, y)
+        model = fixed(Given(holdout_share=0.3), random_state=seed).fit(X, y)
         clipped, error = true_risks(model)
         for method in ("rademacher", "rademacher-fixed-kernel", "holdout"):
             held[method] += model.risk_bound(method, beta=BETA).total >= clipped
@@ -68,18 +70,19 @@ def test_the_fixed_kernel_bound_says_something_with_many_rows():
 def test_a_kernel_learned_from_other_rows_is_fixed():
     for seed in range(5):
         X, y = draw(600, seed)
-        model = EmbeddingClassifier(kernel_share=0.5, holdout_share=0.3, max_iter=3, random_state=seed).fit(X, y)
+        learn = learning.Auto(max_iter=3, kernel_share=0.5, holdout_share=0.3)
+        model = EmbeddingClassifier(learn=learn, random_state=seed).fit(X, y)
         clipped, error = true_risks(model)
         assert model.risk_bound("rademacher-fixed-kernel").total >= clipped
         assert model.risk_bound("holdout", loss="error").total >= error
-        assert model._rows.given.sum() == round(0.5 * 420)  # rows of the embedding
+        assert model.embedding_.rows.given.sum() == round(0.5 * 420)  # rows of the embedding
 
 
 def test_the_embedding_of_a_split_fit_knows_only_its_own_rows():
     """By hand: a kernel from some rows, the solve on the others, nothing of the rest."""
     X, y = draw(100, 0)
-    model = fixed(kernel_share=0.4, holdout_share=0.2, random_state=3).fit(X, y)
-    used = model._rows.given
+    model = fixed(Given(kernel_share=0.4, holdout_share=0.2), random_state=3).fit(X, y)
+    used = model.embedding_.rows.given
     assert used.sum() == 48
     other = fixed().fit(X[used], y[used])
     np.testing.assert_allclose(model.raw_outputs(PLACES), other.raw_outputs(PLACES), atol=1e-12)
@@ -122,9 +125,9 @@ def test_leave_one_out_is_the_mean_over_refitted_models():
 @pytest.mark.parametrize("groups", [None, np.arange(80) // 4], ids=["rows", "groups"])
 def test_an_estimate_learns_anew_without_each_part(groups):
     X, y = draw(80, 3)
-    model = EmbeddingClassifier(Gaussian(), scale=None, learn="rademacher", max_iter=5, random_state=0)
+    model = EmbeddingClassifier(Gaussian(), scale=None, learn=Rademacher(optimizer=LBFGS(5)), random_state=0)
     model.fit(X, y, groups=groups)
-    rows = model._rows.training_set(torch.from_numpy(model.points_), torch.from_numpy(model.coefficients_))
+    rows = model.embedding_.rows.training_set(torch.from_numpy(model.points_), torch.from_numpy(model.coefficients_))
     parts = rows.unmerged().random_parts(10, generator(0)).numpy()
     points, labels = rows.unmerged().points.numpy(), rows.unmerged().strata.numpy()
     names = None if groups is None else rows.unmerged().groups.numpy()
@@ -148,7 +151,7 @@ def test_what_breaks_a_guarantee_is_said():
     assert weighted.risk_bound().confidence == 0.0
     linear = EmbeddingClassifier(Linear(), learn=None).fit(X, y)
     assert "no known bound" in linear.risk_bound().conditions
-    herded = fixed(solver="herding", n_landmarks=10).fit(X, y)
+    herded = fixed(solver=Herding(10)).fit(X, y)
     assert "herding" in herded.risk_bound().conditions
     assert fixed().fit(X, y, sample_weight=np.full(60, 2.0)).risk_bound().guaranteed
 
@@ -166,7 +169,7 @@ def test_what_breaks_a_guarantee_is_said():
     ],
 )
 def test_what_cannot_be_had_is_refused_with_advice(call, words):
-    model = EmbeddingClassifier(max_iter=2).fit(*draw(60, 0))
+    model = EmbeddingClassifier(learn=learning.Auto(max_iter=2)).fit(*draw(60, 0))
     with pytest.raises(ValueError, match=words):
         call(model)
 
@@ -176,12 +179,13 @@ def test_a_part_with_one_class_is_refused():
     y[:] = 0
     y[0] = 1
     with pytest.raises(ValueError, match="Only one class is left"):
-        fixed(kernel_share=0.5).fit(X, y)
+        fixed(Given(kernel_share=0.5)).fit(X, y)
 
 
 def test_features_and_networks_have_bounds_too():
     X, y = load_wine(return_X_y=True)
-    fourier = EmbeddingClassifier(features=RandomFourier(50), scale="standard", kernel_share=0.5, max_iter=2)
+    learn = learning.Auto(max_iter=2, kernel_share=0.5)
+    fourier = EmbeddingClassifier(features=RandomFourier(50), scale="standard", learn=learn)
     assert fourier.fit(X, y).risk_bound("rademacher-fixed-kernel").guaranteed
     network = EmbeddingNetworkClassifier(hidden=(8,), random_state=0).fit(X[::2], y[::2])
     assert 0 < network.risk_bound("holdout", X[1::2], y[1::2], loss="error").total <= 1
@@ -191,8 +195,9 @@ def test_features_and_networks_have_bounds_too():
 
 def test_a_warm_start_makes_no_kernel_fixed():
     X, y = draw(100, 0)
-    model = EmbeddingClassifier(Gaussian(1.0), learn="leave-one-out", warm_start=True, max_iter=3).fit(X, y)
-    for learn in ("median", "leave-one-out"):
+    few_steps = LeaveOneOut(optimizer=LBFGS(3))
+    model = EmbeddingClassifier(Gaussian(1.0), learn=few_steps, warm_start=True).fit(X, y)
+    for learn in (Median(), few_steps):
         with pytest.raises(ValueError, match="kernel_share"):
             model.set_params(learn=learn).fit(X, y).risk_bound("rademacher-fixed-kernel")
     assert model.set_params(learn=None).fit(X, y).risk_bound("rademacher-fixed-kernel").total > 0

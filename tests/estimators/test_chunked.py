@@ -7,10 +7,11 @@ import torch
 from sklearn.base import clone
 
 import kernelwright
-from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier
+from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, learning
 from kernelwright.features import Nystroem, Polynomial, RandomFourier
-from kernelwright.inputs import dask_rows as chunks
+from kernelwright.inputs import blocks
 from kernelwright.kernels import Gaussian
+from kernelwright.learning import LBFGS, Adam, LeaveOneOut, Rademacher
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -28,8 +29,8 @@ def data():
 @pytest.fixture
 def few_gathered(monkeypatch):
     """As if there were far more rows than may come to one place."""
-    monkeypatch.setattr(chunks, "GATHERED_ROWS", 300)
-    monkeypatch.setattr(chunks, "SLICE_ROWS", 777)
+    monkeypatch.setattr(blocks, "GATHERED_ROWS", 300)
+    monkeypatch.setattr(blocks, "SLICE_ROWS", 777)
 
 
 def explicit(features=None, **how):
@@ -46,8 +47,8 @@ def network(**how):
 MODELS = {
     "learned": explicit(),
     "as given": explicit(learn=None, ridge=0.01),
-    "the bound": explicit(learn="rademacher", max_iter=5),
-    "mini-batches": explicit(learn="leave-one-out", optimizer="adam", batch_size=100, max_iter=5),
+    "the bound": explicit(learn=Rademacher(optimizer=LBFGS(5))),
+    "mini-batches": explicit(learn=LeaveOneOut(batch_size=100, optimizer=Adam(max_iter=5))),
     "balanced, scaled": explicit(class_weight="balanced", scale="standard"),
     "landmarks": explicit(Nystroem(Gaussian("median"), 40)),
     "polynomial": explicit(Polynomial(2)),
@@ -91,10 +92,10 @@ def test_rows_are_read_once_where_nothing_is_learned_from_them(data, few_gathere
 
 def test_what_a_sample_says_of_all_rows_is_n_lambda(data, few_gathered, monkeypatch):
     X, y = data
-    how = {"learn": "rademacher", "max_iter": 10}
+    how = {"learn": Rademacher(optimizer=LBFGS(10))}
     taken = []
-    take = chunks.SlicedRows.take
-    monkeypatch.setattr(chunks.SlicedRows, "take", lambda self, rows: taken.append(rows) or take(self, rows))
+    take = blocks.SlicedRows.take
+    monkeypatch.setattr(blocks.SlicedRows, "take", lambda self, rows: taken.append(rows) or take(self, rows))
     model = explicit(**how).fit(X, y)
     (rows,) = taken
     assert len(rows) == 300
@@ -184,7 +185,7 @@ def test_a_model_of_chunks_is_saved_and_goes_on(data, few_gathered, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     loaded.partial_fit(X[1500:], y[1500:])
     assert loaded.score(X[1500:], y[1500:]) > 0.8
-    assert loaded._moments[0].total == 2000
+    assert loaded.embedding_.sums.moments.total == 2000
 
 
 def test_what_cannot_be_done_in_chunks_is_said(data, few_gathered):
@@ -193,7 +194,7 @@ def test_what_cannot_be_done_in_chunks_is_said(data, few_gathered):
     with pytest.raises(ValueError, match=r"this needs features=\.\.\."):
         EmbeddingClassifier().fit(array, y)
     with pytest.raises(ValueError, match="neither kernel_share nor holdout_share"):
-        explicit(holdout_share=0.1).fit(array, y)
+        explicit(learn=learning.Auto(holdout_share=0.1)).fit(array, y)
     with pytest.raises(ValueError, match="A kernel on top of the network needs all 2000 rows in one place"):
         network(kernel=Gaussian("median")).fit(array, y)
     with pytest.raises(ValueError, match="X has 2 features, but"):

@@ -14,7 +14,7 @@ from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, HyperK
 from kernelwright.errors import WorkerLostError
 from kernelwright.features import RandomFourier
 from kernelwright.hyper import LandmarkPairs, Partition
-from kernelwright.inputs import dask_rows as chunks
+from kernelwright.inputs import blocks
 from kernelwright.kernels import Gaussian
 from kernelwright.networks import Training
 from kernelwright.research.experiments.runner import Experiment, Task, run
@@ -71,7 +71,7 @@ class Watched:
 
 
 def test_covtype_from_chunks_is_the_same_as_from_an_array(client, covtype, monkeypatch):
-    monkeypatch.setattr(chunks, "GATHERED_ROWS", 5000)
+    monkeypatch.setattr(blocks, "GATHERED_ROWS", 5000)
     X, y = covtype
     here = model().fit(X, y)
     with Watched(client) as watched:
@@ -107,7 +107,7 @@ def wait_for_sums(client):
 
 @pytest.fixture
 def problem(monkeypatch):
-    monkeypatch.setattr(chunks, "GATHERED_ROWS", 500)
+    monkeypatch.setattr(blocks, "GATHERED_ROWS", 500)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30_000, 4))
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)

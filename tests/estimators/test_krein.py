@@ -16,7 +16,6 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from kernelwright.errors import DistanceMatrixWarning, MemoryBudgetError, NumericalError
 from kernelwright.estimators.krein import KreinSVC
-from kernelwright.inputs import arrays
 from kernelwright.kernels import Gaussian, Linear, Spectrum
 from kernelwright.similarity.indefinite import CORRECTIONS, correct
 
@@ -230,7 +229,7 @@ def test_bad_input_is_refused(moons, monkeypatch):
         KreinSVC(correction="square").fit(X, y)
     with pytest.raises(ValueError, match="only one class"):
         KreinSVC().fit(X, y, sample_weight=y)
-    monkeypatch.setattr(arrays, "free_memory", lambda: 1e4)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 1e4)
     with pytest.raises(MemoryBudgetError):
         KreinSVC().fit(X, y)
 

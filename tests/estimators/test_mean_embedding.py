@@ -12,9 +12,12 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
+from kernelwright import learning
+from kernelwright.embedding import fitted
 from kernelwright.errors import MemoryBudgetError, NumericalError
-from kernelwright.estimators import ConditionalMeanEmbedding, EmbeddingClassifier, base
+from kernelwright.estimators import ConditionalMeanEmbedding, EmbeddingClassifier
 from kernelwright.kernels import Gaussian, KroneckerDelta, Laplace, Linear, Matern, Polynomial, Spectrum
+from kernelwright.learning import LBFGS, Folds, LeaveOneOut
 from kernelwright.numerics.linalg import low_rank_root
 
 # Naive references: a matrix inverse, and refits without the rows that are tested -----------------------------------
@@ -172,11 +175,11 @@ def test_marginal_prior_has_mass_one_and_moves_with_a_shift(sine):
 
 def test_one_row_equals_the_same_row_in_a_batch_and_in_blocks(sine, monkeypatch):
     X, y = sine
-    model = ConditionalMeanEmbedding(max_iter=3, random_state=0).fit(X, y)
+    model = ConditionalMeanEmbedding(learn=learning.Auto(max_iter=3), random_state=0).fit(X, y)
     asks = [model.weights, model.expectation, lambda X: model.quantile(X, [0.1, 0.5]), lambda X: model.sample(X, 9)]
     whole = [ask(NEW) for ask in asks]
     score = model.score(X, y)
-    monkeypatch.setattr(base, "BLOCK_ENTRIES", 300)  # three rows a block
+    monkeypatch.setattr(fitted, "PREDICTED_ENTRIES", 300)  # three rows a block
     for ask, batch in zip(asks, whole, strict=True):
         np.testing.assert_allclose(ask(NEW), batch, atol=1e-10)
         np.testing.assert_allclose(np.concatenate([ask(row[None]) for row in NEW]), batch, atol=1e-10)
@@ -191,7 +194,7 @@ def test_leave_one_out_objective_equals_brute_force(kind):
     X, targets = targets_of_all_kinds()
     Y = targets[kind]
     kernel, L = Gaussian(lengthscale=0.8, ard=True), default_target_gram(Y)
-    model = ConditionalMeanEmbedding(kernel, ridge=5e-3, learn="leave-one-out").fit(X, Y)
+    model = ConditionalMeanEmbedding(kernel, ridge=5e-3, learn=LeaveOneOut(0.0)).fit(X, Y)
     each = np.arange(len(Y))
     assert model.history_[0].objective == pytest.approx(refit_loss(kernel(X), L, 5e-3, each), abs=1e-8)
     assert model.objective_ == pytest.approx(refit_loss(model.kernel_(X), L, model.ridge_, each), abs=1e-8)
@@ -204,7 +207,7 @@ def test_folds_objective_equals_brute_force(kind):
     X, targets = targets_of_all_kinds()
     Y = targets[kind]
     kernel, L = Laplace(lengthscale=1.5), default_target_gram(Y)
-    model = ConditionalMeanEmbedding(kernel, ridge=5e-3, learn="folds", n_folds=4, max_iter=5).fit(X, Y)
+    model = ConditionalMeanEmbedding(kernel, ridge=5e-3, learn=Folds(4, optimizer=LBFGS(5))).fit(X, Y)
     # Rows take turns after sorting by inputs, for labels by class first.
     order = np.lexsort([X[:, 1], X[:, 0], Y if kind == "labels" else np.zeros(len(Y))])
     folds = np.empty(len(Y), dtype=int)
@@ -218,7 +221,7 @@ def test_folds_objective_equals_brute_force(kind):
 def test_given_target_kernels_are_used_as_given(target_kernel):
     X, targets = targets_of_all_kinds()
     Y = 10 * targets["vectors"] + 4
-    model = ConditionalMeanEmbedding(Gaussian(), ridge=1e-2, learn="leave-one-out", target_kernel=target_kernel)
+    model = ConditionalMeanEmbedding(Gaussian(), ridge=1e-2, learn=LeaveOneOut(0.0), target_kernel=target_kernel)
     model.fit(X, Y)
     expected = refit_loss(Gaussian()(X), target_kernel(Y), 1e-2, np.arange(len(Y)))
     assert model.history_[0].objective == pytest.approx(expected, rel=1e-8)
@@ -274,7 +277,7 @@ def test_same_seed_same_result_and_row_order_does_not_matter():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(700, 2))  # more rows than the first stage of learning takes
     y = X[:, 0] ** 2 + 0.3 * rng.normal(size=700)
-    model = ConditionalMeanEmbedding(Gaussian(lengthscale="median"), max_iter=4, random_state=7)
+    model = ConditionalMeanEmbedding(Gaussian(lengthscale="median"), learn=learning.Auto(max_iter=4), random_state=7)
     first = model.fit(X, y).expectation(X[:20])
     state = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
     np.testing.assert_array_equal(clone(model).fit(X, y).expectation(X[:20]), first)
@@ -291,10 +294,13 @@ def test_median_uses_the_targets_for_nothing(sine):
     assert model.ridge_ == 0.01
 
 
-@pytest.mark.parametrize("learn", ["auto", "leave-one-out", "folds", "median", None])
+FEW_STEPS = [learning.Auto(max_iter=3), LeaveOneOut(0.0, optimizer=LBFGS(3)), Folds(optimizer=LBFGS(3)), "median", None]
+
+
+@pytest.mark.parametrize("learn", FEW_STEPS, ids=["auto", "leave-one-out", "folds", "median", "None"])
 def test_awkward_targets_are_learned_all_the_same(learn):
     X = np.random.default_rng(0).normal(size=(12, 2))
-    fit = ConditionalMeanEmbedding(Gaussian(), learn=learn, max_iter=3, random_state=0).fit
+    fit = ConditionalMeanEmbedding(Gaussian(), learn=learn, random_state=0).fit
     assert np.isfinite(fit(X, np.full(12, 3.0)).expectation(X)).all()  # one value
     assert np.isfinite(fit(X, ["same"] * 12).expectation(X)).all()  # one class
     assert fit(X, [f"label {i}" for i in range(12)]).expectation(X).shape == (12, 12)  # a class for each row
@@ -442,10 +448,10 @@ def test_a_second_fit_forgets_the_first():
 def test_pandas_in_and_names_are_kept(sine):
     X, y = sine
     frame = pd.DataFrame({"x": X[:, 0], "u": X[:, 0] ** 2})
-    model = ConditionalMeanEmbedding(max_iter=2, random_state=0).fit(frame, pd.Series(y))
+    model = ConditionalMeanEmbedding(learn=learning.Auto(max_iter=2), random_state=0).fit(frame, pd.Series(y))
     assert model.feature_names_in_.tolist() == ["x", "u"]
     assert model.n_features_in_ == 2
-    plain = ConditionalMeanEmbedding(max_iter=2, random_state=0).fit(frame.to_numpy(), y)
+    plain = clone(model).fit(frame.to_numpy(), y)
     np.testing.assert_array_equal(model.expectation(frame), plain.expectation(frame.to_numpy()))
     with pytest.raises(ValueError, match="feature names"):
         model.expectation(frame[["u", "x"]])
@@ -470,7 +476,7 @@ def test_strings_as_inputs_and_as_targets():
     assert far > 0.7
     # A kernel between labels: here most of them occur once.
     X = np.array(lengths)[:, None]
-    model = ConditionalMeanEmbedding(Gaussian(), learn="leave-one-out", target_kernel=Spectrum(k=2)).fit(X, words)
+    model = ConditionalMeanEmbedding(Gaussian(), learn=LeaveOneOut(0.0), target_kernel=Spectrum(k=2)).fit(X, words)
     expected = refit_loss(Gaussian()(X), Spectrum(k=2)(words), 0.01, np.arange(6))
     assert model.history_[0].objective == pytest.approx(expected, abs=1e-8)
     assert model.sample(X, 2).shape == (6, 2)
@@ -481,8 +487,8 @@ def test_strings_as_inputs_and_as_targets():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_checks():
-    check_estimator(ConditionalMeanEmbedding(max_iter=2))
-    check_estimator(ConditionalMeanEmbedding(learn="folds", prior="marginal", max_iter=2))
+    check_estimator(ConditionalMeanEmbedding(learn=learning.Auto(max_iter=2)))
+    check_estimator(ConditionalMeanEmbedding(learn=Folds(optimizer=LBFGS(2)), prior="marginal"))
 
 
 def test_clone_pickle_and_the_given_kernels_stay_untouched(sine):
@@ -512,7 +518,7 @@ def test_grid_search_over_the_kernel(sine):
         ({"learn": "rademacher"}, "'learn' parameter"),
         ({"kernel": "rbf"}, "'kernel' parameter"),
         ({"prior": None}, "'prior' parameter"),
-        ({"n_folds": 1}, "'n_folds' parameter"),
+        ({"learn": Folds(1)}, "'n_folds' parameter"),
         ({"target_kernel": "delta"}, "'target_kernel' parameter"),
     ],
 )

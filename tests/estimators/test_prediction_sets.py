@@ -1,5 +1,7 @@
 """Prediction sets: against brute force, against MAPIE, and by counting."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,11 +13,12 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelwright import EmbeddingClassifier, KreinSVC, PredictionSets, datasets
+from kernelwright import EmbeddingClassifier, KreinSVC, PredictionSets, datasets, learning
 from kernelwright.embedding.support import KernelSupport
 from kernelwright.estimators import prediction_sets
 from kernelwright.features import Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian
+from kernelwright.solvers import Landmarks
 from kernelwright.uncertainty.conformal import scores_of
 
 RNG = np.random.default_rng(0)
@@ -30,7 +33,7 @@ def blobs(n, seed=0):
 
 @parametrize_with_checks(
     [
-        PredictionSets(EmbeddingClassifier(max_iter=3), n_folds=3, random_state=0),
+        PredictionSets(EmbeddingClassifier(learn=learning.Auto(max_iter=3)), n_folds=3, random_state=0),
         PredictionSets(LogisticRegression(), 0.8, method="split", random_state=0),
     ],
     expected_failed_checks=lambda _: {
@@ -86,9 +89,10 @@ def test_leave_one_out_sets_equal_the_jackknife_by_refitting(class_conditional, 
     classifier = EmbeddingClassifier(Gaussian(0.8), probability=probability, **GIVEN)
     options = {"method": "leave-one-out", "class_conditional": class_conditional}
     sets = PredictionSets(classifier, 0.8, **options).fit(X, y)
-    sets.classifier_._support = KernelSupport(0.0)  # no row is far
+    model = sets.classifier_
+    model.embedding_ = replace(model.embedding_, support=KernelSupport(0.0))  # no row is far
     sets._calibrate_left_out()
-    expected = jackknife_plus(sets.classifier_, X, y, new, 0.8, class_conditional)
+    expected = jackknife_plus(model, X, y, new, 0.8, class_conditional)
     assert 0 < expected.mean() < 1
     np.testing.assert_array_equal(sets.predict_set(new), expected)
 
@@ -105,8 +109,8 @@ def test_explicit_features_leave_out_as_their_kernel_does():
         Z = features(X)
         S = Z[kept].T @ Z[kept] + 0.02 * 80 * np.eye(Z.shape[1])
         W = np.linalg.solve(S, Z[kept].T @ np.eye(3)[y[kept]])
-        values, outputs, _ = next(explicit.classifier_._blocks_for_sets(new, 100))
-        at = explicit.classifier_._rows.place[row]
+        values, outputs, _ = next(explicit.classifier_.output_blocks(new, 100))
+        at = explicit.classifier_.embedding_.rows.place[row]
         without = outputs - (values @ rows.basis)[:, [at]] * rows.change[at]
         np.testing.assert_allclose(without, features(new) @ W, atol=1e-8)
         np.testing.assert_allclose(rows.outputs[at], features(X[[row]])[0] @ W, atol=1e-8)
@@ -120,7 +124,7 @@ def test_equal_rows_are_left_out_one_at_a_time():
     assert twice.n_calibration_ == 80
     model, rows = twice.classifier_, twice._left_out
     everything, labels = np.tile(X, (2, 1)), np.tile(y, 2)
-    place = model._rows.place
+    place = model.embedding_.rows.place
     for row in (0, 5, 33):
         without = leave_out_by_refitting(model, everything, labels, row)(everything[row : row + 1])
         np.testing.assert_allclose(rows.outputs[place[row]], without[0], atol=1e-9)
@@ -199,7 +203,7 @@ def test_too_few_rows_for_a_promise_give_all_classes():
 def test_labels_and_names_are_those_of_the_classifier():
     X, y = load_iris(return_X_y=True, as_frame=True)
     words = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = PredictionSets(EmbeddingClassifier(max_iter=3)).fit(X, words)
+    model = PredictionSets(EmbeddingClassifier(learn=learning.Auto(max_iter=3))).fit(X, words)
     assert list(model.classes_) == ["setosa", "versicolor", "virginica"]
     assert list(model.feature_names_in_) == list(X.columns)
     assert set(model.predict(X)) <= set(words)
@@ -209,7 +213,7 @@ def test_labels_and_names_are_those_of_the_classifier():
 def test_the_method_is_chosen_by_size_and_classifier(monkeypatch):
     X, y = blobs(100)
     assert PredictionSets(LogisticRegression()).fit(X, y).method_ == "split"
-    landmarks = EmbeddingClassifier(Gaussian(0.8), solver="nystroem", n_landmarks=20, **GIVEN)
+    landmarks = EmbeddingClassifier(Gaussian(0.8), solver=Landmarks(20), **GIVEN)
     fourier = EmbeddingClassifier(features=RandomFourier(30), **GIVEN)
     for classifier in (landmarks, fourier):
         assert PredictionSets(classifier).fit(X, y).method_ == "cross"
@@ -300,7 +304,7 @@ def on_real_data(name, method, seeds=3):
     hits = []
     for seed in range(seeds):
         X_fit, X_new, y_fit, y_new = train_test_split(X[kept], y[kept], train_size=300, random_state=seed)
-        classifier = EmbeddingClassifier(max_iter=3, random_state=seed)
+        classifier = EmbeddingClassifier(learn=learning.Auto(max_iter=3), random_state=seed)
         model = PredictionSets(classifier, 0.9, method=method, random_state=seed).fit(X_fit, y_fit)
         sets = model.predict_set(X_new[:500])
         column = np.searchsorted(model.classes_, y_new[:500])
@@ -384,13 +388,13 @@ def test_groups_that_are_classes_leave_nothing_to_fit():
 
 def test_left_out_outputs_of_single_groups_are_those_of_rows():
     X, y = blobs(60)
+    classifier = EmbeddingClassifier(learn=learning.Auto(max_iter=3), random_state=0)
     alone, grouped = (
-        PredictionSets(EmbeddingClassifier(random_state=0, max_iter=3), method="leave-one-out").fit(X, y, groups=groups)
-        for groups in (None, np.arange(60))
+        PredictionSets(classifier, method="leave-one-out").fit(X, y, groups=groups) for groups in (None, np.arange(60))
     )
     torch.testing.assert_close(alone._left_out.outputs, grouped._left_out.outputs, rtol=1e-7, atol=1e-9)
     new = RNG.uniform(-1, 2, size=(30, 2))
     np.testing.assert_array_equal(alone.predict_set(new), grouped.predict_set(new))
-    doubled = PredictionSets(EmbeddingClassifier(random_state=0, max_iter=3), method="leave-one-out")
+    doubled = PredictionSets(classifier, method="leave-one-out")
     doubled.fit(np.tile(X, (2, 1)), np.tile(y, 2), groups=np.tile(np.arange(60), 2))
     assert doubled.n_calibration_ == 120

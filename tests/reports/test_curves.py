@@ -6,8 +6,8 @@ from sklearn.calibration import calibration_curve
 from sklearn.datasets import make_moons
 from sklearn.metrics import confusion_matrix
 
-from kernelwright import EmbeddingClassifier
-from kernelwright.learning.optimisers import Step
+from kernelwright import EmbeddingClassifier, learning
+from kernelwright.learning import Step
 from kernelwright.reports import ConfusionDisplay, LearningCurveDisplay, RejectionCurveDisplay, ReliabilityDisplay
 
 
@@ -15,7 +15,11 @@ from kernelwright.reports import ConfusionDisplay, LearningCurveDisplay, Rejecti
 def fitted():
     X, y = make_moons(60, noise=0.3, random_state=0)
     words = np.where(y == 1, "up", "down")
-    return EmbeddingClassifier(max_iter=4, random_state=0).fit(X[::2], words[::2]), X[1::2], words[1::2]
+    return (
+        EmbeddingClassifier(learn=learning.Auto(max_iter=4), random_state=0).fit(X[::2], words[::2]),
+        X[1::2],
+        words[1::2],
+    )
 
 
 @pytest.fixture

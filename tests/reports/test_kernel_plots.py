@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from kernelwright import EmbeddingClassifier, HyperKernelRidge
+from kernelwright import EmbeddingClassifier, HyperKernelRidge, learning
 from kernelwright.kernels.relevance import FeatureRelevance, Relevance
 from kernelwright.reports import KernelMatrixDisplay, PairScatterDisplay, RelevanceDisplay, SpectrumDisplay
 from kernelwright.reports.drawing import ACCENT, WARM
@@ -37,7 +37,7 @@ def test_of_many_features_the_last_ones_are_one_bar():
 
 def test_relevance_of_an_estimator_has_the_names_it_is_given(rng):
     X = rng.normal(size=(40, 3))
-    model = EmbeddingClassifier(max_iter=3).fit(X, X[:, 1] > 0)
+    model = EmbeddingClassifier(learn=learning.Auto(max_iter=3)).fit(X, X[:, 1] > 0)
     display = RelevanceDisplay.from_estimator(model, names=["left", "middle", "right"])
     expected = {row.name: row.share for row in model.relevance().rows}
     names = {"left": "x0", "middle": "x1", "right": "x2"}

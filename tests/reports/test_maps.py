@@ -5,7 +5,7 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from kernelwright import EmbeddingClassifier
+from kernelwright import EmbeddingClassifier, learning
 from kernelwright.reports import DecisionProbabilityDisplay, EntropyDisplay
 from kernelwright.reports.maps import Plane
 
@@ -13,13 +13,13 @@ from kernelwright.reports.maps import Plane
 @pytest.fixture(scope="module")
 def moons():
     X, y = make_moons(60, noise=0.2, random_state=0)
-    return EmbeddingClassifier(max_iter=4).fit(X, y), X, y
+    return EmbeddingClassifier(learn=learning.Auto(max_iter=4)).fit(X, y), X, y
 
 
 @pytest.fixture(scope="module")
 def flowers():
     X, y = load_iris(return_X_y=True)
-    return EmbeddingClassifier(max_iter=2).fit(X, y), X, y
+    return EmbeddingClassifier(learn=learning.Auto(max_iter=2)).fit(X, y), X, y
 
 
 def test_the_map_shows_the_probabilities_of_the_model(moons):

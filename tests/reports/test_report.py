@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.pipeline import Pipeline
 
-from kernelwright import EmbeddingClassifier
+from kernelwright import EmbeddingClassifier, learning
 from kernelwright.evaluation import Evaluation
 from kernelwright.kernels import Gaussian
 from kernelwright.reports import model_report
@@ -196,10 +196,13 @@ def test_of_many_classes_the_largest_are_shown():
 @pytest.mark.parametrize(
     ("classifier", "sentence"),
     [
-        (EmbeddingClassifier(Gaussian("median"), max_iter=2, random_state=0), "a length scale for each feature"),
+        (
+            EmbeddingClassifier(Gaussian("median"), learn=learning.Auto(max_iter=2), random_state=0),
+            "a length scale for each feature",
+        ),
         (EmbeddingClassifier(Gaussian("median"), learn=None), "hyperparameters were given"),
         (
-            EmbeddingClassifier(Gaussian("median"), max_iter=2, solver="fourier", random_state=0),
+            EmbeddingClassifier(Gaussian("median"), learn=learning.Auto(max_iter=2), solver="fourier", random_state=0),
             "keeps no training rows",
         ),
     ],
@@ -230,7 +233,7 @@ def test_two_columns_are_the_axes_of_the_map():
 def test_training_rows_come_back_from_their_views(rng, scale):
     X = np.column_stack([rng.normal(size=50), rng.exponential(size=50) ** 3, np.ones(50), rng.integers(0, 2, 50)])
     kernel = None if scale == "auto" else Gaussian(1.0)
-    model = EmbeddingClassifier(kernel, scale=scale, max_iter=1).fit(X, X[:, 0] > 0)
+    model = EmbeddingClassifier(kernel, scale=scale, learn=learning.Auto(max_iter=1)).fit(X, X[:, 0] > 0)
     np.testing.assert_allclose(np.unique(training_rows(model), axis=0), np.unique(X, axis=0), atol=1e-6)
 
 

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from kernelwright import MemoryBudgetError
-from kernelwright.inputs import arrays
 from kernelwright.tables import read_similarities, read_table, write_table
 from kernelwright.tables.writing import check_output, write_bytes
 
@@ -128,7 +127,7 @@ def test_no_file_a_folder_and_a_false_name(tmp_path, place):
 def test_a_file_that_unpacks_to_more_than_the_memory_is_refused(place, monkeypatch):
     bomb = gzip.compress(b"a,b\n" + b"1,2\n" * 2_000_000)
     assert len(bomb) < 100_000
-    monkeypatch.setattr(arrays, "free_memory", lambda: 1e6)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 1e6)
     with pytest.raises(MemoryBudgetError, match=r"The table in .* needs about"):
         read_table(place(bomb))
 
@@ -137,7 +136,7 @@ def test_a_parquet_file_is_refused_by_the_number_of_rows_it_claims(tmp_path, mon
     pytest.importorskip("pyarrow")
     write_table(pd.DataFrame({"x": np.zeros(300_000)}), tmp_path / "long.parquet")
     assert (tmp_path / "long.parquet").stat().st_size < 20_000
-    monkeypatch.setattr(arrays, "free_memory", lambda: 1e6)
+    monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 1e6)
     with pytest.raises(MemoryBudgetError, match="says it has 300000 rows"):
         read_table(tmp_path / "long.parquet")
 
