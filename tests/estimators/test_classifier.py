@@ -35,8 +35,13 @@ from kernelwright.solvers import Herding, Landmarks
 NOT_COPIES = {"check_sample_weight_equivalence_on_dense_data": "calibration leaves out rows, and a weight is one row"}
 
 
+WITH_OBJECTS = EmbeddingClassifier(
+    Gaussian(), learn=Rademacher(optimizer=Adam(max_iter=5), batch_size=20), solver=Landmarks(30)
+)
+
+
 @parametrize_with_checks(
-    [EmbeddingClassifier(), EmbeddingClassifier(Gaussian())], expected_failed_checks=lambda _: NOT_COPIES
+    [EmbeddingClassifier(), EmbeddingClassifier(Gaussian()), WITH_OBJECTS], expected_failed_checks=lambda _: NOT_COPIES
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -156,8 +156,8 @@ def settings_of(model: Any) -> str:
 
 def starts_warm(model: Any, asked_before: str | None) -> bool:
     """Tell whether to start where the last fit ended: unless another kernel was asked for since, or as given."""
-    asked = asked_for(model.kernel, model.features)
-    return bool(model.warm_start and model.learn is not None and asked_before == asked)
+    learned = learning_method(model.learn, type(model).__name__).word != "given"
+    return bool(model.warm_start and learned and asked_before == asked_for(model.kernel, model.features))
 
 
 def restarted(plan: FitPlan, model: Any, scaler: Any) -> FitPlan:

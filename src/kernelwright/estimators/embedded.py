@@ -15,16 +15,14 @@ from kernelwright.embedding.fitted import FittedEmbedding
 from kernelwright.estimators.base import KernelEstimator, part_of
 from kernelwright.features import FeatureMap
 from kernelwright.kernels import Kernel
-from kernelwright.learning import METHODS, LearningMethod
-from kernelwright.solvers import SOLVERS, Solver
 
 __all__ = ["EMBEDDING_CONSTRAINTS", "EmbeddingEstimator"]
 
-EMBEDDING_CONSTRAINTS: dict[str, list[Any]] = {
+EMBEDDING_CONSTRAINTS: dict[str, Any] = {
     "kernel": [Kernel, StrOptions({"precomputed"}), None],
     "features": [FeatureMap, None],
-    "learn": [LearningMethod, StrOptions(set(METHODS)), None],
-    "solver": [Solver, StrOptions(set(SOLVERS))],
+    "learn": "no_validation",  # learning_method and solver_of have advice where a class is passed for an object
+    "solver": "no_validation",
     "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     "scale": [StrOptions({"auto", "standard", "unit"}), None],
     "warm_start": ["boolean"],
@@ -51,7 +49,8 @@ class EmbeddingEstimator(KernelEstimator):
 
     def output_blocks(self, X: Any, n_rows: int | None = None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield kernel values with the training points (or features), raw outputs and support, some rows at a time."""
-        for values, outputs, support in self.embedding_.blocks(self._check_new(X), n_rows=n_rows):
+        X = self._check_new(X)
+        for values, outputs, support in self.embedding_.blocks(X, n_rows=n_rows):
             yield values.double(), outputs, support
 
     def embedding_weights(self, X: Any) -> np.ndarray:

@@ -81,8 +81,8 @@ class DaskRows(Chunks):
         chunks.lengths = [int(own.rows[np.isin(own.classes, classes)].sum()) for own in by_chunk]
         chunks.factors = factors[factors > 0]
         chunks._read_by(Reading(classes, chunks.factors, int(X.shape[1]), **options))
-        varied = np.ptp(factors) > 0 or bool((totals.largest * totals.rows > totals.weight * (1 + 1e-12)).any())
-        return chunks, classes, varied
+        varied = np.ptp(factors) > 0 or (totals.largest * totals.rows > totals.weight * (1 + 1e-12)).any()
+        return chunks, classes, bool(varied)
 
     def _class_totals(self) -> list[ClassTotals]:
         from dask import delayed
