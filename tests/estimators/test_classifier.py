@@ -534,6 +534,11 @@ def test_an_estimate_is_of_the_model_that_was_fitted(moons):
     model = EmbeddingClassifier(Gaussian(), learn=None, random_state=0).fit(*moons)
     model.set_params(kernel=Gaussian(50.0), ridge=10.0)
     assert list(model.risk_bound("leave-one-out", loss="error").parts) == ["leave-one-out error"]
+    model.set_params(kernel=Gaussian(), ridge="auto")
+    refitted = model.risk_bound("leave-one-out", loss="error")
+    assert len(refitted.parts) > 1
+    model.set_params(ridge=10.0)
+    assert list(model.risk_bound("leave-one-out", loss="error").parts) == ["leave-one-out error"]
     few = EmbeddingClassifier(Gaussian(), learn=None).fit(*moons, groups=np.arange(120) % 3)
     assert "in 3 parts" in few.risk_bound("leave-one-out").conditions
 

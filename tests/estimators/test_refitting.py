@@ -83,14 +83,14 @@ def test_where_one_class_is_left_the_answer_is_its_frequency():
 
 def test_losses_of_all_rows_by_models_without_them():
     model = EmbeddingClassifier(Gaussian(0.7), learn=None, ridge=0.02, random_state=3).fit(X, Y)
-    found, n_parts = refitted_losses(model, TWO, unchanged=True)
+    found, n_parts = refitted_losses(model, TWO)
     assert n_parts == 10
     order = np.argsort(model.embedding_.rows.place)  # points are sorted
     _, log_p, _ = taught(model, rows(X[order], Y[order]), 10)
     assert found["error"].mean == pytest.approx((log_p.argmax(1) != Y[order]).mean())
     assert 0.0 < found["error"].mean < 0.5
     few = clone(model).fit(X, Y, groups=np.arange(60) % 4)
-    assert refitted_losses(few, TWO, unchanged=True)[1] == 4
+    assert refitted_losses(few, TWO)[1] == 4
 
 
 @pytest.mark.parametrize(
@@ -105,15 +105,14 @@ def test_losses_of_all_rows_by_models_without_them():
 )
 def test_there_are_none_where_they_cannot_be_had(options, inputs):
     model = EmbeddingClassifier(**({"learn": None, "random_state": 0} | options)).fit(inputs, Y)
-    assert refitted_losses(model, TWO, unchanged=True) == ({}, 0)
+    assert refitted_losses(model, TWO) == ({}, 0)
 
 
-def test_there_are_none_of_many_rows_or_of_other_settings(monkeypatch):
+def test_there_are_none_of_many_rows(monkeypatch):
     model = EmbeddingClassifier(Gaussian(), learn=None).fit(X, Y)
-    assert refitted_losses(model, TWO, unchanged=False) == ({}, 0)
-    assert refitted_losses(model, TWO, unchanged=True)[1] == 10
+    assert refitted_losses(model, TWO)[1] == 10
     monkeypatch.setattr("kernelwright.estimators.refitting.REFITTED_UP_TO", 59)
-    assert refitted_losses(model, TWO, unchanged=True) == ({}, 0)
+    assert refitted_losses(model, TWO) == ({}, 0)
 
 
 def test_nothing_of_the_model_is_changed():
@@ -123,7 +122,7 @@ def test_nothing_of_the_model_is_changed():
     ).fit(X, Y)
     seen, before = len(steps), model.predict_proba(X)
     lengthscale = model.kernel_.get_params()["lengthscale"]
-    refitted_losses(model, TWO, unchanged=True)
+    refitted_losses(model, TWO)
     assert len(steps) == seen  # the user's callback is of the fit that was asked for
     assert model.kernel_.get_params()["lengthscale"] == lengthscale
     assert model.kernel.get_params()["lengthscale"] == 0.7

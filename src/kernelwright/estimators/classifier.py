@@ -301,7 +301,8 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         return self.embedding_.without_each_row(targets)
 
     def _refitted_losses(self) -> tuple[dict[str, LeftOutLoss], int]:
+        if self._fitted_by != settings_of(self):  # what other settings teach says nothing of this model
+            return {}, 0
         if self._refitted is None:
-            targets = ClassTargets(len(self.classes_))
-            self._refitted = refitted_losses(self, targets, unchanged=self._fitted_by == settings_of(self))
+            self._refitted = refitted_losses(self, ClassTargets(len(self.classes_)))
         return self._refitted

@@ -79,15 +79,15 @@ def _taught_by(data: TrainingSet, new: Tensor, plan: FitPlan, calibrated: Calibr
     return outputs, found.link(outputs, support)
 
 
-def refitted_losses(model: Any, targets: Targets, *, unchanged: bool) -> tuple[dict[str, LeftOutLoss], int]:
+def refitted_losses(model: Any, targets: Targets) -> tuple[dict[str, LeftOutLoss], int]:
     """Return losses at each part of the rows by all that the others teach, and the number of parts.
 
-    They exist for exact solutions of few rows, learned from these rows by settings that are ``unchanged``.
+    They exist for exact solutions of few rows, learned from these rows by the present settings.
     """
     plan, embedding = replace(plan_of(model), callback=None, targets=targets), model.embedding_
     elsewhere = model.kernel == "precomputed" or plan.method.kernel_share is not None
     exact = embedding.solver == "exact" and len(embedding.points) <= REFITTED_UP_TO
-    if not exact or elsewhere or not unchanged:
+    if not exact or elsewhere:
         return {}, 0
     rows = embedding.rows.training_set(embedding.points, targets.encode(embedding.rows.strata)).unmerged()
     outputs, log_p = without_parts(
