@@ -139,10 +139,13 @@ def test_the_sample_to_calibrate_on_is_a_fair_one(monkeypatch):
 
 def test_a_class_that_the_sample_lacks_has_a_row_in_it(monkeypatch):
     monkeypatch.setattr(streaming, "LEFT_OUT_ROWS", 50)
-    first, _ = running(100, y=np.minimum(Y, 1))
-    first = first.widened(np.array([0, 1]), CLASSES, 3)
-    labels = np.r_[np.zeros(59, dtype=int), 2]
-    assert 2 in first.add(Block(X[100:160], labels, W[100:160])).sums.sample.strata
+    for n in range(100, 106):  # of one row more, mostly none would be drawn
+        first, _ = running(n, y=np.minimum(Y, 1))
+        first = first.widened(np.array([0, 1]), CLASSES, 3)
+        sample = first.add(Block(X[n : n + 1], np.array([2]), W[n : n + 1])).sums.sample
+        assert (len(sample), int((sample.strata == 2).sum())) == (50, 1)
+        labels = np.r_[np.zeros(59, dtype=int), 2]
+        assert 2 in first.add(Block(X[n : n + 60], labels, W[n : n + 60])).sums.sample.strata
 
 
 # more classes ----------------------------------------------------------------------------------------------------
