@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +32,11 @@ class Step:
     complexity: float
     hyperparameters: dict[str, np.ndarray]
     stage: str = ""  # objectives of different stages cannot be compared
+
+    def in_units(self, unit: float) -> Step:
+        """Return the step with losses in another unit, which is that of squares."""
+        complexity = math.sqrt(unit) * self.complexity
+        return replace(self, objective=unit * self.objective, loss=unit * self.loss, complexity=complexity)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,169 @@
+"""The conditional distribution of any target: weights of training rows, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.inputs.dataset import Dataset
+from kernelwright.inputs.scaling import fit_scaler
+from kernelwright.kernels import Kernel
+from kernelwright.numerics.linalg import Factor
+from kernelwright.storage.saved import saved
+
+__all__ = ["FactorisedEmbedding", "MergedRows", "distribution_function", "merge_rows", "quantile_places", "whole"]
+
+
+@saved("merged-rows")
+@dataclass(frozen=True)
+class MergedRows:
+    """Training rows with targets of any kind, equal ones merged.
+
+    Parameters
+    ----------
+    points : Tensor
+        Distinct rows as the kernel sees them.
+    number : ndarray
+        Of each point, the number of its target among the distinct ones.
+    counts : ndarray
+        Given rows of each point.
+    place : ndarray
+        Of each given row, the number of its point.
+    scaler : transformer or None
+        What inputs go through before the kernel sees them.
+    """
+
+    points: Tensor
+    number: np.ndarray
+    counts: np.ndarray
+    place: np.ndarray
+    scaler: Any = None
+
+    def training_set(self, features: Tensor, *, centred: bool, classes: bool) -> TrainingSet:
+        """Return the rows with the features of their targets, of which there is a row for each distinct one.
+
+        With ``centred``, outputs are drawn to the mean of the features. Where targets are ``classes``, samples and
+        folds keep their shares.
+        """
+        number, counts = torch.from_numpy(self.number), torch.from_numpy(self.counts)
+        targets = features[number]
+        prior = counts @ targets / counts.sum() if centred else None
+        strata = number if classes else torch.zeros_like(number)
+        return TrainingSet.of(self.points, targets, weights=counts, counts=counts, prior=prior, strata=strata)
+
+
+def merge_rows(X: Any, number: np.ndarray, kernel: Kernel, scale: str | None) -> MergedRows:
+    """Merge equal rows of equal targets, scale and encode them; what is no vector stays as it is."""
+    ones = np.ones(len(number))
+    if not kernel.takes_vectors:
+        return MergedRows(kernel.encode_training(X), number, ones, np.arange(len(number)))
+    rows, place = Dataset(X, None, number, ones).merged()
+    scaler = fit_scaler(scale, rows.X, rows.weights)
+    points = kernel.encode(rows.X if scaler is None else scaler.transform(rows.X))
+    return MergedRows(points, rows.y, rows.weights, place, scaler)
+
+
+@saved("factorised-embedding")
+@dataclass(frozen=True)
+class FactorisedEmbedding:
+    """An embedding that keeps the factor of ``K + n ridge I``, because each new function of the target needs it."""
+
+    kernel: Kernel  # with its learned numbers
+    ridge: float
+    rows: MergedRows
+    factor: Factor
+    fills: bool = False  # whether what the weights miss of mass one is given to all rows alike
+
+    @property
+    def scaler(self) -> Any:
+        """What inputs go through before the kernel sees them."""
+        return self.rows.scaler
+
+    @property
+    def points(self) -> Tensor:
+        """Distinct training rows as the kernel sees them."""
+        return self.rows.points
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to the diagonal so that it could be factorised."""
+        return self.factor.jitter
+
+    def weights(self, K: Tensor) -> Tensor:
+        """Return the weights of the points in Eq. (2), for rows of kernel values with them."""
+        found = self.factor.solve(K.T.contiguous()).T
+        if not self.fills:
+            return found
+        counts = torch.from_numpy(self.rows.counts)
+        return whole(found, counts / counts.sum())
+
+    def row_weights(self, K: Tensor) -> Tensor:
+        """Return the weights of the rows as they were given: equal ones share theirs."""
+        place, share = self.rows.place, 1.0 / self.rows.counts
+        return self.weights(K)[:, torch.from_numpy(place)] * torch.from_numpy(share[place])
+
+    def masses(self, K: Tensor) -> Tensor:
+        """Return the weights of the distinct targets: the sums over their rows."""
+        weights, number = self.weights(K), torch.from_numpy(self.rows.number)
+        return torch.zeros(len(K), int(number.max()) + 1, dtype=torch.float64).index_add_(1, number, weights)
+
+    def solve(self, values: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Return what ``E[g(Y) | x]`` returns to far from all data, and the coefficients of k(x) in it.
+
+        ``values`` are those of g at the target of each given row, a column for each part of g.
+        """
+        counts, place = self.rows.counts, self.rows.place
+        # Copies of a row share its weight equally, so they count through their mean.
+        merged = np.column_stack([np.bincount(place, column, len(counts)) / counts for column in values.T])
+        means = torch.from_numpy(counts @ merged / counts.sum() * self.fills)
+        return means, self.factor.solve(torch.from_numpy(merged) - means)
+
+
+def whole(weights: Tensor, shares: Tensor) -> Tensor:
+    """Return weights of sum one: what they miss of it is spread in fixed shares.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kernelwright.embedding.conditional import whole
+    >>> whole(torch.tensor([[0.5, 0.1]]), torch.tensor([0.25, 0.75]))
+    tensor([[0.6000, 0.4000]])
+    """
+    return weights + (1.0 - weights.sum(1, keepdim=True)) * shares
+
+
+def distribution_function(masses: Tensor, marginal: Tensor, method: str) -> Tensor:
+    """Return the mass up to each of the targets, which are sorted, for rows of masses that may be negative.
+
+    "rearrange" makes the masses whole with the marginal ones and sorts their running sums. "clip" sets negative masses
+    to zero and divides by the sum, as Eq. (6) does for classes.
+    """
+    if method == "rearrange":
+        return whole(masses, marginal).cumsum(1).sort(1).values
+    if method != "clip":
+        raise ValueError(f"The 'method' parameter must be 'clip' or 'rearrange'. Got {method!r} instead.")
+    masses = masses.clamp(min=0.0)
+    total = masses.sum(1, keepdim=True)
+    # Where no weight is positive nothing is known but the training targets themselves.
+    return torch.where(total > 0, masses / total.clamp(min=1e-300), marginal).cumsum(1)
+
+
+def quantile_places(below: Tensor, levels: np.ndarray) -> np.ndarray:
+    """Return for each row of a distribution function, and each level q, the first target with at least q below it.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from kernelwright.embedding.conditional import quantile_places
+    >>> quantile_places(torch.tensor([[0.2, 0.5, 1.0]], dtype=torch.float64), np.array([0.0, 0.5, 0.6]))
+    array([[0, 1, 2]])
+    """
+    # A rounding error in the mass below a target must not move the quantile; and none lies outside all mass.
+    asked = torch.from_numpy(np.maximum(levels - 1e-12, 1e-12))
+    places = torch.searchsorted(below.contiguous(), asked.expand(len(below), -1).contiguous())
+    return places.clamp(max=below.shape[1] - 1).numpy()
