@@ -6,8 +6,10 @@ are ``log (1 - p_y) / p_y``: in the order of ``1 - p_y``, with no two confident 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +17,7 @@ from kernelwright.embedding.fitted import LeftOutRows
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.calibration import Link
 
-__all__ = ["CalibrationScores", "scores_of", "smaller_scores"]
+__all__ = ["CalibrationScores", "Promise", "scores_of", "smaller_scores"]
 
 
 def scores_of(log_p: Tensor) -> Tensor:
@@ -24,6 +26,14 @@ def scores_of(log_p: Tensor) -> Tensor:
     others = log_p.scatter(-1, best, -torch.inf).logsumexp(-1, keepdim=True)  # log (1 - p) without cancellation
     complement = torch.log1p(-log_p.exp().clamp(max=1.0)).scatter(-1, best, others)
     return (complement - log_p).nan_to_num(nan=torch.inf)  # p = 0 of all others: infinitely odd
+
+
+@dataclass(frozen=True)
+class Promise:
+    """How often sets hold the true class: of all rows, or of the rows of each class."""
+
+    coverage: float
+    by_class: bool = False
 
 
 @saved("calibration-scores")
@@ -36,6 +46,31 @@ class CalibrationScores:
     counts: Tensor  # a merged row counts for as many
     coverage: float
     class_conditional: bool
+
+    @classmethod
+    def of(cls, log_p: Tensor, y: np.ndarray, classes: np.ndarray, promise: Promise) -> CalibrationScores:
+        """Take the scores of the labels of some rows, given the log probabilities of all classes there.
+
+        A label that is none of the classes is odder than anything; of a promise for each class it says nothing.
+        """
+        y = np.asarray(y)
+        known = np.isin(y, classes)
+        labels = torch.from_numpy(np.searchsorted(classes, y[known]))
+        scores = scores_of(log_p)[torch.from_numpy(known)].gather(1, labels[:, None])[:, 0]
+        found = cls(scores, labels, torch.ones_like(scores), promise.coverage, promise.by_class)
+        return found if promise.by_class else cls.joined([found], int((~known).sum()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[CalibrationScores], n_missed: int = 0) -> CalibrationScores:
+        """Join the scores of several sets of rows, and those of rows that no model can be right about."""
+        odd = torch.full((n_missed,), torch.inf, dtype=torch.float64)  # no score is above theirs
+        return cls(
+            torch.cat([*(part.scores for part in parts), odd]),
+            torch.cat([*(part.labels for part in parts), torch.zeros(n_missed, dtype=torch.int64)]),
+            torch.cat([*(part.counts for part in parts), torch.ones(n_missed, dtype=torch.float64)]),
+            parts[0].coverage,
+            parts[0].class_conditional,
+        )
 
     def sets(self, smaller: Tensor) -> Tensor:
         """Which classes of new rows are in, given the number of calibration scores that are smaller than theirs.
