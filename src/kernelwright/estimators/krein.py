@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from itertools import combinations
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.svm import SVC
-from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _check_sample_weight
-from torch import Tensor
 
-from kernelwright.errors import DistanceMatrixWarning, NumericalError
+from kernelwright.errors import DistanceMatrixWarning
 from kernelwright.estimators.arrows import refuse_if_too_large
 from kernelwright.estimators.base import KernelEstimator
-from kernelwright.inputs.arrays import plain, validate_data
+from kernelwright.inputs.arrays import plain
+from kernelwright.inputs.dataset import Dataset, check_rows
 from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.labels import check_labels, class_labels
 from kernelwright.inputs.weights import check_class_weight
 from kernelwright.kernels import Gaussian, Kernel, Precomputed
+from kernelwright.kernels.function import FunctionKernel, SimilarityFunction
 from kernelwright.kernels.precomputed import looks_like_distances
 from kernelwright.numerics.threads import threads_for
-from kernelwright.similarity.indefinite import CORRECTIONS, Signature, correct
+from kernelwright.similarity.indefinite import CORRECTIONS, Signature
+from kernelwright.similarity.machine import fit_machine
 from kernelwright.solvers import Exact
 from kernelwright.storage.saved import saved
 
 __all__ = ["KreinSVC"]
-
-MOST_STEPS = 10_000_000  # of the solver, which on some matrices would go on for ever; it warns when it stops here
-COST_FACTORS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 LIKE_DISTANCES = (
     "Each row of this kernel matrix is smallest at its own object, as a row of distances is, but large values must "
@@ -45,38 +39,8 @@ LIKE_DISTANCES = (
     "alike. If they are similarities, put those of each object with itself on the diagonal."
 )
 
-Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-
-class FunctionKernel(Kernel):
-    """A function ``(X, Z) -> matrix`` of NumPy arrays as a kernel. It must be symmetric and is not learned."""
-
-    def __init__(self, function: Similarity) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
-        Z = X if Z is None else Z
-        K = torch.from_numpy(np.array(self.function(X.numpy(), Z.numpy()), dtype=np.float64))
-        if K.shape != (len(X), len(Z)):
-            raise ValueError(
-                f"A kernel function must return a matrix with a row for each row of its first argument and a column "
-                f"for each row of its second, here {(len(X), len(Z))}. Got shape {tuple(K.shape)} instead."
-            )
-        return K
-
-    def matrix(self, X: Tensor) -> Tensor:
-        K = self.forward(X)
-        gap = float((K - K.T).abs().max())
-        if gap > 1e-8 * max(1.0, float(K.abs().max())):
-            raise ValueError(
-                f"A kernel function must be symmetric. Entries differ from their mirror by {gap:.3g}; "
-                "use the mean of k(x, z) and k(z, x)."
-            )
-        return 0.5 * (K + K.T)
-
-
-@saved("krein-svc", fields="classes_ scaler_ kernel_ C_ points_ coefficients_ intercept_ signature_ support_")
+@saved("krein-svc", fields="classes_ kernel_ C_ points_ coefficients_ intercept_ signature_ support_")
 class KreinSVC(ClassifierMixin, KernelEstimator):
     """A support vector classifier on any symmetric similarity, also one with negative eigenvalues.
 
@@ -157,10 +121,11 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
     }
 
     signature_: Signature
+    scaler_: Any = None  # inputs are taken as they are
 
     def __init__(
         self,
-        kernel: Kernel | Similarity | str | None = None,
+        kernel: Kernel | SimilarityFunction | str | None = None,
         *,
         C: float | str = 1.0,
         correction: str = "clip",
@@ -187,20 +152,22 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         """
         self._validate_params()
         kernel = self._start_kernel()
-        X, labels, weights, kept = self._check_training_data(kernel, X, y, sample_weight)
-        rows = np.flatnonzero(kept)
-        if kernel.takes_vectors:
-            distinct = merge_duplicates(X[rows], labels, weights)
-            X, labels, weights = distinct.X, distinct.y, distinct.weights
-            rows = rows[np.unique(distinct.place, return_index=True)[1]]
-        refuse_if_too_large(Exact(), len(rows))
-        points = kernel.encode_similarities(X) if isinstance(kernel, Precomputed) else kernel.encode_training(X)
-        if not kernel.takes_vectors:  # places of precomputed values are those in the whole matrix
-            points = points[torch.from_numpy(rows)]
+        rows, classes, number = check_factors(self, kernel, X, y, sample_weight)
+        rows, number = encoded(kernel, rows, number)
+        points = rows.points
+        assert points is not None
         with torch.no_grad(), threads_for(len(points)):
-            kernel.prepare(points, torch.from_numpy(weights))
-            support = self._solve(kernel, points, labels, weights)
-        self.kernel_, self.support_ = kernel, np.sort(rows[support])
+            kernel.prepare(points, torch.from_numpy(rows.weights))
+            K = kernel.matrix(points)
+            if looks_like_distances(K):
+                warnings.warn(LIKE_DISTANCES, DistanceMatrixWarning, stacklevel=2)
+            machine = fit_machine(K, rows.y, rows.weights, C=self.C, correction=self.correction, tol=self.tol)
+        used = np.flatnonzero(machine.coefficients.any(0))
+        # Of precomputed values only a training object's place is needed to find its column in new rows.
+        self.points_ = points.numpy()[used, : 1 if isinstance(kernel, Precomputed) else None]
+        self.classes_, self.kernel_, self.C_, self.signature_ = classes, kernel, machine.C, machine.signature
+        self.coefficients_, self.intercept_ = machine.coefficients[:, used], machine.intercept
+        self.support_ = np.sort(number[machine.support])
         return self
 
     def _start_kernel(self) -> Kernel:
@@ -210,65 +177,14 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
             return super()._start_kernel()
         return FunctionKernel(self.kernel)
 
-    def _check_training_data(
-        self, kernel: Kernel, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-        """Checked X; labels and weights of the rows that count, and which rows those are (weight not zero)."""
-        self.scaler_ = None
-        if kernel.takes_vectors or isinstance(kernel, Precomputed):
-            given = isinstance(kernel, Precomputed)  # which has words of its own for values that are missing
-            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=not given)
-        else:
-            X, y = np.asarray(X, dtype=object), column_or_1d(y)
-            check_consistent_length(X, y)
-        check_labels(y)  # before its classes are weighed
-        weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True, copy=True)
-        if not isinstance(self.class_weight, str):
-            check_class_weight(self.class_weight)
-        weights[weights > 0] *= compute_sample_weight(self.class_weight, y[weights > 0])
-        kept = weights > 0
-        self.classes_, labels = class_labels(y[kept], self)
-        return X, labels, weights[kept], kept
-
-    def _solve(self, kernel: Kernel, points: Tensor, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Keep what prediction needs, and return the support vectors."""
-        K = kernel.matrix(points)
-        if looks_like_distances(K):
-            warnings.warn(LIKE_DISTANCES, DistanceMatrixWarning, stacklevel=3)
-        corrected = correct(K, self.correction)
-        try:
-            self.C_ = _best_cost(corrected.matrix, labels, weights) if self.C == "auto" else float(self.C)
-            machine = SVC(C=self.C_, kernel="precomputed", tol=self.tol, random_state=0, max_iter=MOST_STEPS)
-            machine.fit(corrected.matrix.numpy(), labels, sample_weight=weights)
-        except ValueError as error:
-            if "not finite" not in str(error):
-                raise
-            raise NumericalError(
-                "The support vector machine found no finite solution: kernel values go up to "
-                f"{float(corrected.matrix.abs().max()):.1e}. Likely causes: (a) inputs of a kernel without bounds that "
-                "are not standardised; (b) an outlier; (c) a very large C."
-            ) from error
-        alpha = pair_coefficients(machine, labels)
-        folded = corrected.transform(torch.from_numpy(alpha)).numpy()
-        used = np.flatnonzero(folded.any(0))
-        # Of precomputed values only a training object's place is needed to find its column in new rows.
-        width = 1 if isinstance(kernel, Precomputed) else None
-        self.points_ = points.numpy()[used, :width]
-        self.coefficients_ = folded[:, used]
-        self.intercept_ = machine.intercept_
-        self.signature_ = corrected.signature
-        return machine.support_
-
-    # prediction ----------------------------------------------------------------------------------------
-
     def _pairwise(self, X: Any) -> np.ndarray:
-        """Outputs of the machines, a column for each pair of classes."""
+        """Return outputs of the machines, a column for each pair of classes."""
         new = self._new_points(X)
         P = torch.from_numpy(self.coefficients_.T)
         return torch.cat([K @ P for K in self._kernel_blocks(new)]).numpy() + self.intercept_
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Signed distances of two classes; a column for each class or pair of more, as SVC has them."""
+        """Return signed distances of two classes; a column for each class or pair of more, as SVC has them."""
         outputs = self._pairwise(X)
         if len(self.classes_) == 2:
             return outputs.ravel()
@@ -277,7 +193,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         return _ovr_decision_function(outputs < 0, -outputs, len(self.classes_))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of the largest decision value."""
+        """Predict the class of the largest decision value."""
         outputs = self._pairwise(X)
         if len(self.classes_) == 2:
             return self.classes_[(outputs.ravel() > 0).astype(int)]
@@ -285,32 +201,34 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         return self.classes_[votes.argmax(1)]
 
 
-def _best_cost(K: Tensor, labels: np.ndarray, weights: np.ndarray) -> float:
-    """The cost of the best accuracy in up to five folds; the smallest of equal ones, in units of 1/spread."""
-    spread = float(K.diagonal().mean() - K.mean())  # mean squared distance from the mean, in the feature space
-    unit = 1.0 / spread if spread > 0 else 1.0
-    if np.bincount(labels).min() < 2:
-        return unit  # a class that cannot be left out
-    folds = StratifiedKFold(int(np.clip(np.bincount(labels).min(), 2, 5)), shuffle=True, random_state=0)
-    search = GridSearchCV(
-        SVC(kernel="precomputed", random_state=0, max_iter=MOST_STEPS),
-        {"C": [unit * factor for factor in COST_FACTORS]},
-        cv=folds,
-    )
-    return float(search.fit(K.numpy(), labels, sample_weight=weights).best_params_["C"])
+def check_factors(
+    model: KreinSVC, kernel: Kernel, X: Any, y: Any, sample_weight: Any
+) -> tuple[Dataset, np.ndarray, np.ndarray]:
+    """Check training data: rows of positive weight (a factor of C), the classes, and numbers of the given rows."""
+    given = isinstance(kernel, Precomputed)  # which has words of its own for values that are missing
+    X, y = check_rows(model, X, y, vectors=kernel.takes_vectors or given, finite=not given)
+    check_labels(y)  # before its classes are weighed
+    weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True, copy=True)
+    if not isinstance(model.class_weight, str):
+        check_class_weight(model.class_weight)
+    weights[weights > 0] *= compute_sample_weight(model.class_weight, y[weights > 0])
+    number = np.flatnonzero(weights > 0)
+    classes, labels = class_labels(y[number], model)
+    if kernel.takes_vectors:
+        return Dataset(X[number], None, labels, weights[number]), classes, number
+    refuse_if_too_large(Exact(), len(number))
+    points = kernel.encode_similarities(X) if isinstance(kernel, Precomputed) else kernel.encode_training(X)
+    return Dataset(None, points[torch.from_numpy(number)], labels, weights[number]), classes, number
 
 
-def pair_coefficients(machine: SVC, labels: np.ndarray) -> np.ndarray:
-    """Coefficients of all training rows in the output of each pair of classes.
+def encoded(kernel: Kernel, rows: Dataset, number: np.ndarray) -> tuple[Dataset, np.ndarray]:
+    """Return rows as the kernel sees them, equal vectors of equal labels merged, and the number of the first of each.
 
-    SVC keeps them packed: of the machine of classes i < j, a support vector of class i has its coefficient in row
-    j - 1 of ``dual_coef_``, and one of class j has it in row i.
+    A weight here is a factor of C, so that weights of equal rows add up, whatever they are.
     """
-    pairs = list(combinations(range(len(machine.classes_)), 2))
-    of_support = labels[machine.support_]
-    alpha = np.zeros((len(pairs), len(labels)))
-    for row, (i, j) in enumerate(pairs):
-        first, second = of_support == i, of_support == j
-        alpha[row, machine.support_[first]] = machine.dual_coef_[j - 1, first]
-        alpha[row, machine.support_[second]] = machine.dual_coef_[i, second]
-    return alpha
+    if rows.points is not None:
+        return rows, number
+    distinct = merge_duplicates(rows.X, rows.y, rows.weights)
+    refuse_if_too_large(Exact(), len(distinct.y))
+    first = np.unique(distinct.place, return_index=True)[1]
+    return Dataset(None, kernel.encode_training(distinct.X), distinct.y, distinct.weights), number[first]

@@ -73,7 +73,7 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
         self.scale = scale
 
     def fit(self, X: Any, y: Any) -> LearnedKernelClassifier:
-        """Both stages."""
+        """Learn the kernel, then fit the classifier with it."""
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64)
         self.classes_, _ = class_labels(y, self)
@@ -110,23 +110,23 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
         return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Classes."""
+        """Predict classes."""
         new = self._new(X)
         return self.classifier_.predict(new)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values of the second stage."""
+        """Return decision values of the second stage."""
         new = self._new(X)
         return self.classifier_.decision_function(new)
 
     @_classifier_has("predict_log_proba")
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of probabilities, if the second stage has them."""
+        """Predict logarithms of probabilities, if the second stage has them."""
         new = self._new(X)
         return self.classifier_.predict_log_proba(new)
 
     @_classifier_has("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities, if the second stage has them."""
+        """Predict probabilities, if the second stage has them."""
         new = self._new(X)
         return self.classifier_.predict_proba(new)

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelwright as kw
 from kernelwright import HyperKernelSVR, LearnedKernelClassifier
-from kernelwright.estimators import learned
+from kernelwright.estimators import two_stage
 
 
 @parametrize_with_checks([LearnedKernelClassifier()])
@@ -46,7 +46,7 @@ def test_probabilities_where_the_second_stage_has_them():
 
 @pytest.mark.filterwarnings("ignore::kernelwright.NumericalRepairWarning")
 def test_many_rows_go_through_landmarks(monkeypatch):
-    monkeypatch.setattr(learned, "SUPPORT_VECTORS_UP_TO", 100)
+    monkeypatch.setattr(two_stage, "SUPPORT_VECTORS_UP_TO", 100)
     X, y = make_moons(600, noise=0.2, random_state=0)
     model = LearnedKernelClassifier().fit(X[:400], y[:400])
     assert isinstance(model.classifier_, kw.EmbeddingClassifier)
