@@ -286,7 +286,7 @@ class TrainingLoop:
         rows = merge_duplicates(X[kept], labels, weights[kept], apart=weights[kept])
         weights, counts = torch.from_numpy(rows.weights), torch.from_numpy(rows.counts)
         data = TrainingSet.of(as_matrix(rows.X), one_hot(rows.y, len(classes)), weights=weights, counts=counts)
-        self.hyper.kernel.prepare(data.points, data.weights)
+        self.hyper.kernel.prepare_(data.points, data.weights)
         self.start = self.objective(self.hyper, data).value
         train(self.objective, self.hyper, data, optimizer=self.optimizer)
         self.end = self.objective(self.hyper, data).value

@@ -8,7 +8,7 @@ than ``torch.nn.utils.parametrize`` because a parametrised module cannot be pick
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -189,25 +189,31 @@ def bounds_from_here(module: nn.Module, raw_name: str) -> tuple[Tensor, Tensor]:
 class Parametrised(nn.Module):
     """What kernels and feature maps share: learnable numbers, parts that have them too, scikit-learn's protocol."""
 
-    # learning: each step is passed on to the parts --------------------------------------------------------
+    # learning: each step is passed on to the parts, and changes the object itself ---------------------------
 
-    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+    def prepared(self, X: Tensor, weights: Tensor | None = None) -> Self:
+        """Return a copy that is prepared on points; the object itself stays as it is."""
+        made = copy.deepcopy(self)
+        made.prepare_(X, weights)
+        return made
+
+    def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
         """Settle what depends on the data before learning: the number of length scales, "median" starts."""
         for child in self.children():
             if isinstance(child, Parametrised):
-                child.prepare(X, weights)
+                child.prepare_(X, weights)
 
-    def use_median(self) -> None:
-        """Ask for length scales at the median distance when ``prepare`` is called (the median heuristic)."""
+    def use_median_(self) -> None:
+        """Ask for length scales at the median distance when ``prepare_`` is called (the median heuristic)."""
         for child in self.children():
             if isinstance(child, Parametrised):
-                child.use_median()
+                child.use_median_()
 
-    def tie(self) -> None:
-        """Make length scales equal, for the isotropic stage of learning; ``prepare`` frees them again."""
+    def tie_(self) -> None:
+        """Make length scales equal, for the isotropic stage of learning; ``prepare_`` frees them again."""
         for child in self.children():
             if isinstance(child, Parametrised):
-                child.tie()
+                child.tie_()
 
     def penalty(self) -> Tensor:
         """A shrinkage term of the learnable numbers (spread of length scales), added by some objectives."""

@@ -39,7 +39,7 @@ every_map = pytest.mark.parametrize("make", MAPS.values(), ids=MAPS.keys())
 
 def prepared(make):
     features = make()
-    features.prepare(torch.from_numpy(X))
+    features.prepare_(torch.from_numpy(X))
     return features
 
 
@@ -98,7 +98,7 @@ def test_leverage_favours_points_that_others_do_not_explain():
     ids=["gaussian", "sum", "tabular"],
 )
 def test_fourier_features_of_a_learned_kernel(kernel):
-    kernel.prepare(torch.from_numpy(X))
+    kernel.prepare_(torch.from_numpy(X))
     Z = fourier_features(kernel, 30_000, 4, seed=0)(X)
     np.testing.assert_allclose(Z @ Z.T, kernel(X), atol=0.12)
 

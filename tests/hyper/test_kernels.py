@@ -126,7 +126,7 @@ def test_defaults_come_from_the_total_variance():
     kernel, wishart, several = Gaussian(), Wishart(), Sum()
     assert kernel.get_params() == {"sigma": None, "sigma_h": None, "form": "integral", "lengthscale": 1.0}
     for k in (kernel, wishart, several):
-        k.prepare(X)
+        k.prepare_(X)
     assert float(kernel.sigma.detach()) ** 2 == pytest.approx(total)
     assert float(wishart.delta.detach()) == pytest.approx(total)
     a, c = (w.detach() for w in several.widths())
@@ -138,7 +138,7 @@ def test_defaults_come_from_the_total_variance():
 def test_constants_do_not_overflow_at_sixty_features():
     X, Y = random_pairs(0, 20, d=60)
     for kernel in (Gaussian(), Wishart(), Sum()):
-        kernel.prepare(torch.from_numpy(X))
+        kernel.prepare_(torch.from_numpy(X))
         K = kernel((X, Y), (X, Y))
         assert np.isfinite(K).all()
         assert K.max() > 1e-3
@@ -167,22 +167,22 @@ def test_bad_arguments(make, message):
 def test_a_number_that_is_set_stays_and_one_that_is_taken_back_is_open_again():
     X = torch.from_numpy(random_pairs(0, 50)[0])
     kernel = Gaussian().set_params(sigma=0.5)
-    kernel.prepare(X)
+    kernel.prepare_(X)
     assert float(kernel.sigma.detach()) == pytest.approx(0.5)
     assert float(kernel.sigma_h.detach()) == pytest.approx(0.5)
     kernel.set_params(sigma=None)
     assert kernel.get_params()["sigma"] is None
-    kernel.prepare(X)
+    kernel.prepare_(X)
     assert float(kernel.sigma.detach()) != pytest.approx(0.5)
     wishart = Wishart().set_params(delta=3.0)
-    wishart.prepare(X)
+    wishart.prepare_(X)
     assert float(wishart.delta.detach()) == pytest.approx(3.0)
 
 
 def test_parts_of_a_sum_see_points_as_they_divide_them():
     X = torch.from_numpy(random_pairs(0, 50)[0])
     several = Sum([Gaussian(lengthscale=100.0), Gaussian()])
-    several.prepare(X)
+    several.prepare_(X)
     a, _ = several.widths()
     assert float(a[0].detach()) == pytest.approx(float(a[1].detach()))
 
@@ -207,7 +207,7 @@ def test_a_sum_is_that_of_its_parts():
 @pytest.mark.parametrize("make", [Gaussian, Wishart, Sum], ids=lambda make: make.__name__)
 def test_points_too_large_for_a_variance_are_refused_in_words(make):
     with pytest.raises(ValueError, match="variance overflows"):
-        make().prepare(torch.tensor([[0.0], [1e200]], dtype=torch.float64))
+        make().prepare_(torch.tensor([[0.0], [1e200]], dtype=torch.float64))
 
 
 def test_a_matrix_among_the_parameters_is_named_by_its_shape():
@@ -220,7 +220,7 @@ def test_copies_leave_the_hyperkernel_as_it_was(make):
     kernel, in_place = make(), make()
     before = repr(kernel)
     made = kernel.prepared(X)
-    in_place.prepare(X)
+    in_place.prepare_(X)
     assert repr(made) == repr(in_place) != before
     free = made.with_free_metric(2)
     assert free.lengthscale.shape == (2,)

@@ -200,10 +200,10 @@ def test_weights_are_read_as_they_were_set():
 
 def test_parts_of_a_convex_sum_are_prepared_tied_and_penalised():
     kernel = ConvexSum([Gaussian("median", ard=True), Laplace([1.0, np.e])])
-    kernel.prepare(torch.from_numpy(X))
+    kernel.prepare_(torch.from_numpy(X))
     assert kernel.kernels[0].lengthscale.shape == (2,)
     assert float(kernel.penalty().detach()) == pytest.approx(0.5 * (0.5**2 + 0.5**2))
-    kernel.tie()
+    kernel.tie_()
     assert float(kernel.kernels[1].lengthscale.detach()) == pytest.approx(np.exp(0.5))
 
 

@@ -32,7 +32,7 @@ def test_the_start_of_the_mixture_is_the_documented_one():
 
 def test_median_start_sets_both_lengths_from_the_first_view():
     kernel = Tabular()
-    kernel.prepare(POINTS)
+    kernel.prepare_(POINTS)
     expected = naive.lower_median_of_distances(X[:, :2], 1)
     assert kernel.lengthscale.tolist() == pytest.approx([expected, expected])
     assert float(kernel.smooth.detach()) == pytest.approx(naive.lower_median_of_distances(X[:, :2], 2))
@@ -41,7 +41,7 @@ def test_median_start_sets_both_lengths_from_the_first_view():
 def test_median_start_counts_weights_as_repetitions():
     weights = np.array([1, 2, 1, 3, 1, 1, 2, 1])
     kernel = Tabular()
-    kernel.prepare(POINTS, torch.from_numpy(weights.astype(float)))
+    kernel.prepare_(POINTS, torch.from_numpy(weights.astype(float)))
     repeated = np.repeat(X[:, :2], weights, axis=0)
     assert kernel.lengthscale.tolist() == pytest.approx([naive.lower_median_of_distances(repeated, 1)] * 2)
     assert float(kernel.smooth.detach()) == pytest.approx(naive.lower_median_of_distances(repeated, 2))
@@ -49,16 +49,16 @@ def test_median_start_counts_weights_as_repetitions():
 
 def test_given_lengths_stay():
     kernel = Tabular(0.7, smooth=2.0)
-    kernel.prepare(POINTS)
+    kernel.prepare_(POINTS)
     assert kernel.lengthscale.tolist() == pytest.approx([0.7, 0.7])
     assert float(kernel.smooth.detach()) == pytest.approx(2.0)
 
 
 def test_tie_and_prepare():
     kernel = Tabular([1.0, 4.0])
-    kernel.tie()
+    kernel.tie_()
     assert float(kernel.lengthscale.detach()) == pytest.approx(2.0)
-    kernel.prepare(POINTS)
+    kernel.prepare_(POINTS)
     assert kernel.lengthscale.tolist() == pytest.approx([2.0, 2.0])
 
 
@@ -76,7 +76,7 @@ def test_penalty_is_zero_at_the_start_and_naive_elsewhere():
 @pytest.mark.parametrize("scales", [[1.0, 2.0, 3.0], [1.0]], ids=str)
 def test_a_wrong_number_of_length_scales_is_refused(scales):
     with pytest.raises(ValueError, match=f"Tabular has {len(scales)} length scales, but the points have 2 features"):
-        Tabular(scales).prepare(POINTS)
+        Tabular(scales).prepare_(POINTS)
 
 
 def test_points_without_two_views_are_refused():

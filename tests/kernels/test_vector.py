@@ -93,7 +93,7 @@ def test_a_point_is_at_distance_zero_of_an_equal_point(make):
 def test_prepare_gives_every_feature_its_length_scale(make):
     kernel = make(0.7, ard=True)
     before = kernel(X)
-    kernel.prepare(torch.from_numpy(X))
+    kernel.prepare_(torch.from_numpy(X))
     assert kernel.lengthscale.tolist() == pytest.approx([0.7, 0.7, 0.7])
     np.testing.assert_allclose(kernel(X), before, rtol=1e-12)
 
@@ -101,16 +101,16 @@ def test_prepare_gives_every_feature_its_length_scale(make):
 @each_stationary
 def test_prepare_leaves_a_single_length_scale_alone(make):
     kernel = make(0.7)
-    kernel.prepare(torch.from_numpy(X))
+    kernel.prepare_(torch.from_numpy(X))
     assert kernel.lengthscale.ndim == 0
 
 
 @each_stationary
 def test_prepare_twice_is_prepare_once(make):
     kernel = make("median", ard=True)
-    kernel.prepare(torch.from_numpy(X))
+    kernel.prepare_(torch.from_numpy(X))
     first = kernel.lengthscale.detach().clone()
-    kernel.prepare(torch.from_numpy(10 * X))
+    kernel.prepare_(torch.from_numpy(10 * X))
     torch.testing.assert_close(kernel.lengthscale.detach(), first)
 
 
@@ -118,7 +118,7 @@ def test_prepare_twice_is_prepare_once(make):
 @pytest.mark.parametrize("scales", [[1.0, 2.0], [1.0, 2.0, 3.0, 4.0]], ids=str)
 def test_prepare_refuses_a_wrong_number_of_length_scales(make, scales):
     with pytest.raises(ValueError, match=f"has {len(scales)} length scales, but the points have 3 features"):
-        make(scales).prepare(torch.from_numpy(X))
+        make(scales).prepare_(torch.from_numpy(X))
 
 
 @each_stationary
@@ -130,7 +130,7 @@ def test_a_wrong_number_of_length_scales_is_refused_without_prepare_too(make):
 @each_stationary
 def test_the_median_start_is_the_median_distance(make):
     kernel = make("median")
-    kernel.prepare(torch.from_numpy(X))
+    kernel.prepare_(torch.from_numpy(X))
     order = 1 if make is Laplace else 2
     assert float(kernel.lengthscale.detach()) == pytest.approx(naive.lower_median_of_distances(X, order))
 
@@ -139,7 +139,7 @@ def test_the_median_start_is_the_median_distance(make):
 def test_the_median_start_counts_a_row_of_weight_two_twice(make):
     weights = np.array([1, 2, 1, 3, 1, 1, 2, 1, 1])
     kernel = make("median")
-    kernel.prepare(torch.from_numpy(X), torch.from_numpy(weights.astype(float)))
+    kernel.prepare_(torch.from_numpy(X), torch.from_numpy(weights.astype(float)))
     order = 1 if make is Laplace else 2
     expected = naive.lower_median_of_distances(np.repeat(X, weights, axis=0), order)
     assert float(kernel.lengthscale.detach()) == pytest.approx(expected)
@@ -151,7 +151,7 @@ def test_the_median_start_of_many_rows_does_not_depend_on_their_order(make):
     starts = []
     for points in (rows, rows[np.lexsort(rows.T)]):
         kernel = make("median")
-        kernel.prepare(torch.from_numpy(points))
+        kernel.prepare_(torch.from_numpy(points))
         starts.append(float(kernel.lengthscale.detach()))
     assert starts[1] == pytest.approx(starts[0], rel=0.1)
 
@@ -161,31 +161,31 @@ def test_median_is_shown_until_it_is_settled(make):
     kernel = make("median")
     assert kernel.get_params()["lengthscale"] == "median"
     assert "lengthscale='median'" in repr(kernel)
-    kernel.prepare(torch.from_numpy(X))
+    kernel.prepare_(torch.from_numpy(X))
     assert isinstance(kernel.get_params()["lengthscale"], float)
 
 
 @each_stationary
 def test_use_median_asks_for_a_new_median(make):
     kernel = make(123.0)
-    kernel.use_median()
-    kernel.prepare(torch.from_numpy(X))
+    kernel.use_median_()
+    kernel.prepare_(torch.from_numpy(X))
     order = 1 if make is Laplace else 2
     assert float(kernel.lengthscale.detach()) == pytest.approx(naive.lower_median_of_distances(X, order))
 
 
 def test_median_of_points_that_all_coincide_is_one():
     kernel = Gaussian("median")
-    kernel.prepare(torch.zeros(4, 2, dtype=torch.float64))
+    kernel.prepare_(torch.zeros(4, 2, dtype=torch.float64))
     assert float(kernel.lengthscale.detach()) == 1.0
 
 
 @each_stationary
 def test_tie_sets_the_geometric_mean_and_prepare_frees_again(make):
     kernel = make([1.0, 2.0, 4.0])
-    kernel.tie()
+    kernel.tie_()
     assert float(kernel.lengthscale.detach()) == pytest.approx(2.0)
-    kernel.prepare(torch.from_numpy(X))
+    kernel.prepare_(torch.from_numpy(X))
     assert kernel.lengthscale.tolist() == pytest.approx([2.0, 2.0, 2.0])
 
 
@@ -193,8 +193,8 @@ def test_tie_sets_the_geometric_mean_and_prepare_frees_again(make):
 def test_length_scales_that_are_set_later_are_freed_again_too(make):
     kernel = make()
     kernel.lengthscale = [1.0, 2.0, 4.0]
-    kernel.tie()
-    kernel.prepare(torch.from_numpy(X))
+    kernel.tie_()
+    kernel.prepare_(torch.from_numpy(X))
     assert kernel.lengthscale.tolist() == pytest.approx([2.0, 2.0, 2.0])
 
 

@@ -81,7 +81,7 @@ KERNELS = [Gaussian(2.0), Laplace(5.0), Matern(3.0, nu=1.5), Polynomial(degree=2
 @intercepts
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_kernel_head_equals_autograd_through_a_plain_solve(weighted, scored, intercept, kernel):
-    kernel.prepare(problem()[0].detach())
+    kernel.prepare_(problem()[0].detach())
     head = KernelHead(kernel, RIDGE, intercept=intercept)
     head.zero_grad()
     same(head, lambda Z: kernel(Z) + float(intercept), weighted, scored=scored)

@@ -529,7 +529,7 @@ def test_points_at_the_origin_have_finite_values(name, kernel):
 def test_a_factor_in_single_precision_gives_the_numbers_of_double(name, kernel):
     rng = np.random.default_rng(0)
     data = TrainingSet.of(torch.from_numpy(rng.normal(size=(60, 3))), one_hot(np.arange(60) % 3, 3))
-    kernel.prepare(data.points)
+    kernel.prepare_(data.points)
     hyper = Hyperparameters(kernel, 0.01)
     for workspace in (None, Workspace()):
         double, single = (
@@ -546,7 +546,7 @@ def test_a_factor_in_single_precision_gives_the_numbers_of_double(name, kernel):
 def test_leave_one_out_in_single_precision_is_close_to_double(kernel, loss):
     rng = np.random.default_rng(0)
     data = TrainingSet.of(torch.from_numpy(rng.normal(size=(60, 3))), one_hot(np.arange(60) % 3, 3))
-    kernel.prepare(data.points)
+    kernel.prepare_(data.points)
     hyper = Hyperparameters(kernel, 0.01)
     double, single = (
         Objective("leave-one-out", complexity_weight=0.1, loss=loss, precision=precision)(hyper, data)
@@ -589,7 +589,7 @@ def test_a_workspace_changes_nothing_but_where_numbers_lie(name, kernel):
     rng, workspace = np.random.default_rng(1), Workspace()
     for n in (40, 40, 25):  # other numbers in the same memory, then another size
         data = TrainingSet.of(torch.from_numpy(rng.normal(size=(n, 3))), one_hot(np.arange(n) % 3, 3))
-        kernel.prepare(data.points)
+        kernel.prepare_(data.points)
         hyper, objective = Hyperparameters(kernel, 0.01), Objective(name, complexity_weight=0.1)
         plain, reused = objective(hyper, data), objective(hyper, data, workspace)
         assert reused.value == pytest.approx(plain.value, rel=1e-12)

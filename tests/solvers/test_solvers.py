@@ -61,7 +61,7 @@ def test_calibration_outputs_have_not_seen_their_targets(solve):
 def test_explicit_features_are_the_exact_solution_of_their_kernel(rows, monkeypatch):
     monkeypatch.setattr(solvers, "FEATURE_ROWS", rows)  # a sum over batches of any size
     features = Polynomial(3)
-    features.prepare(torch.from_numpy(X))
+    features.prepare_(torch.from_numpy(X))
     expected, found = (
         exact(FeatureKernel(features), data(), RIDGE),
         explicit(sum_up(features, data()), features, data(), RIDGE),
@@ -186,7 +186,7 @@ def test_little_memory_means_few_landmarks(monkeypatch):
 
 def test_moments_add_up_in_any_order():
     features = RandomFourier(10)
-    features.prepare(torch.from_numpy(X))
+    features.prepare_(torch.from_numpy(X))
     rows = data()
     whole = sum_up(features, rows)
     last, first, second = (sum_up(features, rows.subset(torch.arange(N) % 3 == k)) for k in (2, 0, 1))

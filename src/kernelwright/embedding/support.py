@@ -19,7 +19,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["UNUSUAL", "FeatureSupport", "KernelSupport", "Support", "nearest_other"]
 
 UNUSUAL = 0.01  # the share of training rows whose support lies below one
-BLOCK_ROWS = 1024  # of a kernel matrix, looked at in one go
+BLOCK_ROWS = 64  # of a kernel matrix, looked at in one go: they stay in the cache
 SKETCH = 32  # random directions: enough for a leverage within a quarter, the same for all rows
 
 
@@ -95,20 +95,22 @@ class FeatureSupport(Support):
 def nearest_other(K: Tensor, rows: TrainingSet) -> Tensor:
     """The largest kernel value of each training point with another one, or with one of another group.
 
-    A point that stands for two equal rows is its own other. K is changed on the way and is itself again at the end: it
-    may be as large as memory allows.
+    A point that stands for two equal rows is its own other. Some rows of K are copied at a time: it may be as large as
+    memory allows.
     """
-    if rows.groups is not None:
-        largest = torch.empty(len(K), dtype=K.dtype)
-        for some in torch.arange(len(K)).split(BLOCK_ROWS):
-            same = rows.groups[some][:, None] == rows.groups
-            largest[some] = K[some].masked_fill(same, -torch.inf).amax(1)
-        return torch.where(largest.isfinite(), largest, K.diagonal())  # one group is all there is
-    own = K.diagonal().clone()
-    K.fill_diagonal_(-torch.inf)
-    largest = K.max(1).values if len(K) > 1 else own
-    K.diagonal().copy_(own)
-    return largest if rows.counts is None else torch.where(rows.counts >= 2, own, largest)
+    n, own = len(K), K.diagonal()
+    largest, memory = K.new_empty(n), K.new_empty(min(BLOCK_ROWS, n), n)
+    for start in range(0, n, BLOCK_ROWS):
+        block = memory[: n - start].copy_(K[start : start + BLOCK_ROWS])
+        if rows.groups is None:
+            block.diagonal(start).fill_(-torch.inf)
+        else:
+            block.masked_fill_(rows.groups[start : start + BLOCK_ROWS, None] == rows.groups, -torch.inf)
+        largest[start : start + BLOCK_ROWS] = block.amax(1)
+    largest = torch.where(largest.isfinite(), largest, own)  # one point, or group, is all there is
+    if rows.counts is None or rows.groups is not None:
+        return largest
+    return torch.where(rows.counts >= 2, own, largest)
 
 
 def _inverse_leverage_without_group(root: Tensor, rows: TrainingSet) -> Tensor:

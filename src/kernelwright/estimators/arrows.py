@@ -232,7 +232,7 @@ def fit_chunks(
     seed = int(torch.randint(2**31 - 1, (), generator=random))
     some, sums = chunks.some_rows(np.random.default_rng(seed)), None
     if known_beforehand(kernel, learns=plan.method.word != "given", scale=plan.scale):
-        kernel.prepare(torch.empty(0, n_features, dtype=torch.float64))
+        kernel.prepare_(torch.empty(0, n_features, dtype=torch.float64))
         sample, sums = chunks.take_and_reduce(some, sum_points, kernel, None, plan.targets)
     else:
         sample = chunks.take(some)

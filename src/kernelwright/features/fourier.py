@@ -51,7 +51,7 @@ class RandomFourier(HasLengthScales, FeatureMap):
     >>> from kernelwright.features import RandomFourier
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0]])
     >>> features = RandomFourier(2000)
-    >>> Z = features(X)
+    >>> Z = features.fit(X)(X)
     >>> Z.shape, bool(abs(Z[0] @ Z[1] - np.exp(-0.5)) < 0.05)
     ((2, 2000), True)
     """
@@ -73,9 +73,9 @@ class RandomFourier(HasLengthScales, FeatureMap):
         whole_number(n_features, "n_features", self)
         self._size, self.kernel, self.ard, self.nu, self.seed = n_features, kernel, ard, nu, seed
         self.lengthscale = lengthscale
-        self.forget()
+        self.forget_()
 
-    def forget(self) -> None:
+    def forget_(self) -> None:
         if self.kernel not in self.KERNELS:
             raise ValueError(
                 f"The 'kernel' parameter of RandomFourier must be one of {list(self.KERNELS)}. "
@@ -108,7 +108,7 @@ class RandomFourier(HasLengthScales, FeatureMap):
         chi = torch.from_numpy(np.random.default_rng(seed).chisquare(2.0 * self.nu, (size[0], 1)))
         return normal / torch.sqrt(chi / (2.0 * self.nu))
 
-    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+    def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
         if self.median:
             some = spread_rows(len(X))
             distance = l1 if self.kernel == "laplace" else lambda Z: squared_euclidean(Z).sqrt()
@@ -119,10 +119,9 @@ class RandomFourier(HasLengthScales, FeatureMap):
             self.frequencies = self._draw(X.shape[1])
 
     def forward(self, X: Tensor) -> Tensor:
-        if self.frequencies.shape[1] != X.shape[1]:
-            self.prepare(X.detach())
+        self._check_inputs(X, self.frequencies.shape[1] if len(self.frequencies) else None)
         phases = (X / self.lengthscale.to(X.dtype)) @ self.frequencies.T.to(X.dtype)
-        return torch.cat([phases.cos(), phases.sin()], 1) * math.sqrt(2.0 / self.n_features)
+        return torch.cat([phases.cos(), phases.sin()], 1) * math.sqrt(1.0 / len(self.frequencies))
 
 
 @saved("concatenated-features", fields="parts weights columns")
@@ -159,7 +158,7 @@ def fourier_features(kernel: Kernel, n_features: int, n_inputs: int, seed: int) 
     maps: list[FeatureMap] = []
     for number, (_, name, nu, scale, columns) in enumerate(terms):
         maps.append(RandomFourier(size, name, scale, nu=nu, seed=seed + number))
-        maps[-1].prepare(torch.empty(0, len(range(*columns.indices(n_inputs))), dtype=torch.float64))
+        maps[-1].prepare_(torch.empty(0, len(range(*columns.indices(n_inputs))), dtype=torch.float64))
     return Concatenated(maps, [term[0] for term in terms], [term[4] for term in terms])
 
 

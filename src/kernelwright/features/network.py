@@ -32,7 +32,7 @@ class Network(FeatureMap):
             raise ValueError("The number of features of a network is known once it has seen inputs.")
         return self._n_features
 
-    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+    def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
         with torch.no_grad():
             self._n_features = self.module(X[:2]).shape[1]
 

@@ -57,9 +57,9 @@ class Nystroem(FeatureMap):
         super().__init__()
         self.kernel = Gaussian("median") if kernel is None else kernel
         self.n_landmarks, self.landmarks, self.seed = whole_number(n_landmarks, "n_landmarks", self), landmarks, seed
-        self.forget()
+        self.forget_()
 
-    def forget(self) -> None:
+    def forget_(self) -> None:
         if self.landmarks not in self.RULES:
             raise ValueError(
                 f"The 'landmarks' parameter of Nystroem must be one of {list(self.RULES)}. "
@@ -71,25 +71,25 @@ class Nystroem(FeatureMap):
     @property
     def n_features(self) -> int:
         if len(self.points) and not self.kernel.definite:
-            return self.flipped_root.shape[1]
+            return self.root.shape[1]
         return len(self.points) or self.n_landmarks
 
     @property
     def bound(self) -> float | None:
         return float(self.kernel.sup_diag().detach()) if self.kernel.bounded else None
 
-    def fit(self, X: Any) -> Nystroem:
-        """Choose the landmarks among the rows of X."""
-        self.prepare(self.kernel.encode(X))
-        return self
+    def _points(self, X: Any) -> Tensor:
+        return self.kernel.encode(X)
 
-    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
-        super().prepare(X, weights)  # the kernel
+    def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
+        super().prepare_(X, weights)  # the kernel
         if not self.kernel.definite:
             self.kernel.requires_grad_(False)  # the flipped features are not differentiated
-        if len(self.points) == 0:
-            with torch.no_grad():
+        with torch.no_grad():
+            if len(self.points) == 0:
                 self.points = self._choose(X)
+            if not self.kernel.definite and self.root.numel() == 0:
+                self.root = self._flipped_root()
 
     def _choose(self, X: Tensor) -> Tensor:
         size, generator = min(self.n_landmarks, len(X)), torch.Generator().manual_seed(int(self.seed))
@@ -113,20 +113,16 @@ class Nystroem(FeatureMap):
         return torch.cat(scores).clamp(min=1e-12)
 
     def forward(self, X: Tensor) -> Tensor:
-        if len(self.points) == 0:
-            self.prepare(X.detach())
+        self._check_inputs(X, self.points.shape[1] if len(self.points) else None)
         if not self.kernel.definite:
-            return self.kernel.forward(X, self.points) @ self.flipped_root.to(X.dtype)
+            return self.kernel.forward(X, self.points) @ self.root.to(X.dtype)
         return _Whitened.apply(self.kernel.forward(X, self.points), self.kernel.forward(self.points))
 
-    @property
-    def flipped_root(self) -> Tensor:
-        """``U |L|^-1/2`` without directions that are zero to working precision, made once: such a kernel is fixed."""
-        if self.root.numel() == 0:
-            values, vectors = eigen(self.kernel.matrix(self.points).double())
-            kept = values.abs() > 1e-10 * values.abs().max()
-            self.root = vectors[:, kept] / values[kept].abs().sqrt()
-        return self.root
+    def _flipped_root(self) -> Tensor:
+        """``U |L|^-1/2`` without directions that are zero to working precision; made once, such a kernel is fixed."""
+        values, vectors = eigen(self.kernel.matrix(self.points).double())
+        kept = values.abs() > 1e-10 * values.abs().max()
+        return vectors[:, kept] / values[kept].abs().sqrt()
 
 
 class _Whitened(torch.autograd.Function):

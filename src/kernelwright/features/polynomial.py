@@ -28,7 +28,8 @@ class Polynomial(FeatureMap):
     --------
     >>> import numpy as np
     >>> from kernelwright.features import Polynomial
-    >>> Polynomial(degree=2)(np.array([[3.0]])).round(4)
+    >>> X = np.array([[3.0]])
+    >>> Polynomial(degree=2).fit(X)(X).round(4)
     array([[1.    , 4.2426, 9.    ]])
     """
 
@@ -47,7 +48,7 @@ class Polynomial(FeatureMap):
             raise ValueError("The number of polynomial features is known once the map has seen inputs.")
         return math.comb(self.n_inputs + self.degree, self.degree)
 
-    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+    def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
         self.n_inputs = X.shape[1]
         if self.n_features > self.MOST_FEATURES:
             raise ValueError(
@@ -56,7 +57,7 @@ class Polynomial(FeatureMap):
             )
 
     def forward(self, X: Tensor) -> Tensor:
-        self.prepare(X)
+        self._check_inputs(X, self.n_inputs)
         extended = torch.cat([self.offset.sqrt().expand(len(X), 1), X / self.lengthscale], 1)
         factors, scale = _monomials(X.shape[1] + 1, self.degree)
         product = extended[:, factors[:, 0]]

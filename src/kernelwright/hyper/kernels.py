@@ -100,13 +100,7 @@ class HyperKernel(Parametrised):
         with torch.no_grad():
             return super().__call__(*pairs).numpy()
 
-    def prepared(self, X: Tensor, weights: Tensor | None = None) -> Self:
-        """Copy the hyper-kernel and ``prepare`` the copy: the original is left as it was."""
-        made = copy.deepcopy(self)
-        made.prepare(X, weights)
-        return made
-
-    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+    def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
         """Set the numbers that were not given from the total variance of the points, the sum over features."""
         w = torch.ones(len(X), dtype=torch.float64) if weights is None else weights
         with torch.no_grad():
@@ -115,9 +109,9 @@ class HyperKernel(Parametrised):
             variance = float((w @ centred.square()).sum() / w.sum())
         if not math.isfinite(variance):
             raise ValueError("The points are so large that their variance overflows. Divide them by a constant first.")
-        self.use_variance(variance if variance > 0 else 1.0)
+        self.use_variance_(variance if variance > 0 else 1.0)
 
-    def use_variance(self, variance: float) -> None:
+    def use_variance_(self, variance: float) -> None:
         """Set the numbers that were not given."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -176,7 +170,7 @@ class Gaussian(HyperKernel):
         super().__init__()
         self.form, self.lengthscale, self.sigma, self.sigma_h = form, lengthscale, sigma, sigma_h
 
-    def use_variance(self, variance: float) -> None:
+    def use_variance_(self, variance: float) -> None:
         if "sigma" in self.open:
             self.sigma = variance**0.5
         if "sigma_h" in self.open:
@@ -249,7 +243,7 @@ class Wishart(HyperKernel):
             )
         self._factor = factorise(torch.from_numpy(self._D))
 
-    def use_variance(self, variance: float) -> None:
+    def use_variance_(self, variance: float) -> None:
         if "delta" in self.open:
             self.delta = variance
 
@@ -322,12 +316,12 @@ class Sum(HyperKernel):
             )
         self._modules["kernels"] = nn.ModuleList(copy.deepcopy(parts or []))
 
-    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
-        super().prepare(X, weights)
+    def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
+        super().prepare_(X, weights)
         for part in self._ready():
-            part.prepare(self.scaled(X).detach(), weights)
+            part.prepare_(self.scaled(X).detach(), weights)
 
-    def use_variance(self, variance: float) -> None:
+    def use_variance_(self, variance: float) -> None:
         if self.parts is None:
             # With these ratios each falloff is made from the one before it by products: see `cubed_sum`.
             a = [self.WIDEST * variance / 3.0**s for s in range(self.COUNT)]
@@ -338,7 +332,7 @@ class Sum(HyperKernel):
 
     def _ready(self) -> list[HyperKernel]:
         if self.parts is None:
-            raise ValueError("Sum() does not know how wide its parts are before it has seen points: call prepare(X).")
+            raise ValueError("Sum() does not know how wide its parts are before it has seen points: use prepared(X).")
         return self.parts
 
     def widths(self) -> tuple[Tensor, Tensor] | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
+from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
 from kernelwright.inputs.arrays import as_matrix
@@ -16,23 +17,47 @@ __all__ = ["FeatureKernel", "FeatureMap"]
 
 
 class FeatureMap(Parametrised):
-    """Explicit features ``z(x)``. Subclasses write ``forward``, and ``prepare`` where they depend on the data."""
+    """Explicit features ``z(x)``. Subclasses write ``forward``, and ``prepare_`` where they depend on the data.
+
+    A map that depends on the data refuses points before it is prepared, and points with another number of features
+    than those it was prepared on.
+    """
 
     def forward(self, X: Tensor) -> Tensor:
         """A row of features for each row of X."""
         raise NotImplementedError
 
-    def forget(self) -> None:
-        """Drop what ``prepare`` has drawn or chosen: an argument has changed."""
+    def fit(self, X: Any) -> Self:
+        """Draw or choose what depends on the points X; return the map itself."""
+        self.forget_()
+        self.prepare_(self._points(X))
+        return self
+
+    def _points(self, X: Any) -> Tensor:
+        return as_matrix(X)
+
+    def forget_(self) -> None:
+        """Drop what ``prepare_`` has drawn or chosen: an argument has changed."""
+
+    def _check_inputs(self, X: Tensor, n_inputs: int | None) -> None:
+        """Refuse points that the map is not prepared for."""
+        name = type(self).__name__
+        if n_inputs is None:
+            raise NotFittedError(f"{name} has not seen any points yet. Call fit(X) with training points first.")
+        if X.shape[1] != n_inputs:
+            raise ValueError(
+                f"{name} was prepared on points with {n_inputs} features, but these have {X.shape[1]}. Pass points "
+                "of the same kind, or call fit(X) again."
+            )
 
     def set_params(self, **params: Any) -> Any:
         super().set_params(**params)
-        self.forget()
+        self.forget_()
         return self
 
     @property
     def n_features(self) -> int:
-        """The number p of features, known once ``prepare`` has seen the inputs."""
+        """The number p of features, known once ``prepare_`` has seen the inputs."""
         raise NotImplementedError
 
     @property
@@ -60,7 +85,8 @@ class FeatureKernel(Kernel):
     >>> import numpy as np
     >>> from kernelwright.features import Polynomial
     >>> from kernelwright.kernels import FeatureKernel
-    >>> FeatureKernel(Polynomial(degree=2))(np.array([[1.0], [2.0]])).round(6)
+    >>> X = np.array([[1.0], [2.0]])
+    >>> FeatureKernel(Polynomial(degree=2).fit(X))(X).round(6)
     array([[ 4.,  9.],
            [ 9., 25.]])
     """

@@ -22,7 +22,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["Tabular"]
 
 
-def _falloff(D: Tensor) -> Tensor:
+def _falloff_(D: Tensor) -> Tensor:
     """``exp(-D)``, in the memory of D where nobody will ask for its gradient."""
     return (-D).exp_() if D.requires_grad else D.neg_().exp_()
 
@@ -88,8 +88,8 @@ class Tabular(LengthScaled):
 
         near, far, ranks = self.lengthscale, self.smooth_scale(), self.lengthscale * self.rank_scale
         smooth = squared_euclidean(z / far, over(z_other, far)).mul_(-0.5).exp_()
-        steps = _falloff(l1(z / near, over(z_other, near)))
-        ranked = _falloff(l1(q / ranks, over(q_other, ranks)))
+        steps = _falloff_(l1(z / near, over(z_other, near)))
+        ranked = _falloff_(l1(q / ranks, over(q_other, ranks)))
         return steps, smooth, ranked
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
@@ -122,7 +122,7 @@ class Tabular(LengthScaled):
 
         return (w[0] * steps).add_(smooth, alpha=float(w[1])).add_(ranks, alpha=float(w[2])), pullback
 
-    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+    def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
         z, _ = self._views(X)
         if self.median:
             rows = spread_rows(len(z))

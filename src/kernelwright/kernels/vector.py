@@ -66,11 +66,11 @@ class HasLengthScales(Parametrised):
     median: bool
     ard: bool = False  # a length scale for each feature
 
-    def use_median(self) -> None:
+    def use_median_(self) -> None:
         if self.log_lengthscale.requires_grad:  # a part that is frozen stays as it is
             self.lengthscale = "median"
 
-    def tie(self) -> None:
+    def tie_(self) -> None:
         if self.log_lengthscale.requires_grad:
             self.lengthscale = self.log_lengthscale.detach().mean().exp()
 
@@ -127,7 +127,7 @@ class _Stationary(LengthScaled):
         learned = self.log_lengthscale.requires_grad
         return {"log_lengthscale": sums if self.log_lengthscale.ndim else sums.sum()} if learned else {}
 
-    def prepare(self, X: Tensor, weights: Tensor | None = None) -> None:
+    def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
         if self.median:
             some = spread_rows(len(X))
             self.lengthscale = median_distance_of(X[some], self.distance, None if weights is None else weights[some])
@@ -141,7 +141,7 @@ class _Euclidean(_Stationary):
 
     takes_outer = True
 
-    def profile(self, D: Tensor) -> Tensor:
+    def profile_(self, D: Tensor) -> Tensor:
         """The kernel as a function of D, which may be overwritten if ``slope`` does not need it."""
         raise NotImplementedError
 
@@ -158,7 +158,7 @@ class _Euclidean(_Stationary):
         return squared_euclidean(X, Z, memory)
 
     def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
-        return self.profile(self.squared_distance(X, Z))
+        return self.profile_(self.squared_distance(X, Z))
 
     def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
         return self._vjp(X, None)
@@ -170,7 +170,7 @@ class _Euclidean(_Stationary):
         with torch.no_grad():
             scaled = X / self.lengthscale
             D = self.squared_distance(scaled, memory=memory)
-            K = self.profile(D)
+            K = self.profile_(D)
 
         def pullback(dK: Tensor | Outer) -> Gradients:
             with torch.no_grad():
@@ -203,7 +203,7 @@ class Gaussian(_Euclidean):
            [0.6065, 1.    ]])
     """
 
-    def profile(self, D: Tensor) -> Tensor:
+    def profile_(self, D: Tensor) -> Tensor:
         return D.mul_(-0.5).exp_()
 
     def slope(self, D: Tensor, K: Tensor) -> Tensor:
@@ -264,7 +264,7 @@ class Matern(_Euclidean):
         # The clamp keeps the derivative finite at zero, and a power of the root finite far away.
         return (2.0 * self.nu * D).clamp(1e-30, 1e30 if D.dtype == torch.float32 else 1e300).sqrt()
 
-    def profile(self, D: Tensor) -> Tensor:
+    def profile_(self, D: Tensor) -> Tensor:
         s = self._root(D)
         if self.nu == 0.5:
             return torch.exp(-s)
@@ -291,7 +291,7 @@ class RationalQuadratic(_Euclidean):
         super().__init__(lengthscale, ard)
         self.mixture = mixture
 
-    def profile(self, D: Tensor) -> Tensor:
+    def profile_(self, D: Tensor) -> Tensor:
         return (1.0 + D / (2.0 * self.mixture)) ** -self.mixture
 
     def slope(self, D: Tensor, K: Tensor) -> Tensor:

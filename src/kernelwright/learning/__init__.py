@@ -70,5 +70,5 @@ def learning_method(given: Any, owner: str) -> LearningMethod:
 
 def choose(method: LearningMethod, task: LearningTask) -> Choice:
     """Choose a kernel's numbers and the ridge. The kernel of the task is changed: pass a copy."""
-    task.kernel.prepare(task.data.points, task.data.weights)
+    task.kernel.prepare_(task.data.points, task.data.weights)
     return method.choose(task)

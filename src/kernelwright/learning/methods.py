@@ -156,8 +156,8 @@ class Median(LearningMethod):
         return 0
 
     def choose(self, task: LearningTask) -> Choice:  # noqa: D102
-        task.kernel.use_median()
-        task.kernel.prepare(task.data.points, task.data.weights)
+        task.kernel.use_median_()
+        task.kernel.prepare_(task.data.points, task.data.weights)
         return Choice(task.kernel, task.start_ridge, math.nan, [], "Length scales at the median distance.")
 
 

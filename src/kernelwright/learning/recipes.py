@@ -90,11 +90,11 @@ class Auto(LearningMethod):
         if task.warm:
             result = stages.run(fine, loss, fine_steps)
             return Choice(kernel, stages.ridge, result.value, stages.history, result.message)
-        kernel.tie()
+        kernel.tie_()
         result = stages.run(coarse, BRIER, START_STEPS)
         if not result.stopped:
             result = stages.run(coarse, loss, COARSE_STEPS)
-        kernel.prepare(fine.points, fine.weights)
+        kernel.prepare_(fine.points, fine.weights)
         equal, equal_ridge = copy.deepcopy(kernel), stages.ridge
         if not result.stopped:
             result = stages.run(fine, loss, fine_steps)

@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 from torch import Tensor
 
 from kernelwright.errors import NumericalError, NumericalRepairWarning
-from kernelwright.numerics.products import _mirror_upper
+from kernelwright.numerics.products import mirror_upper_
 from kernelwright.storage.saved import saved
 
 __all__ = [
@@ -88,12 +88,12 @@ class Factor:
         half, info = invert(self.lower, lower=1, overwrite_c=1)
         if info != 0:
             raise NumericalError(f"The inverse of a factorised matrix failed at row {info}.")
-        return _mirror_upper(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
+        return mirror_upper_(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
 
     def transposed_product(self) -> Tensor:
         """``L^T L``, whole, by a sixth of the work of a product."""
         half, _ = lapack.dlauum(self.lower, lower=1)
-        return _mirror_upper(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
+        return mirror_upper_(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
 
     def inverse_diagonal(self) -> Tensor:
         """The diagonal of ``A^-1`` without the rest of it: column sums of squares of ``L^-1``."""

@@ -70,10 +70,10 @@ def weighted_gram(Z: Tensor, w: Tensor | None = None, *, whole: bool = True) -> 
     syrk = blas.ssyrk if Z.dtype == torch.float32 else blas.dsyrk
     half = syrk(1.0, Z.contiguous().numpy().T, lower=1)  # in C order the lower triangle is the upper one
     upper = torch.from_numpy(half.T).double()
-    return _mirror_upper(upper) if whole else upper
+    return mirror_upper_(upper) if whole else upper
 
 
-def _mirror_upper(A: Tensor, tile: int = 256) -> Tensor:
+def mirror_upper_(A: Tensor, tile: int = 256) -> Tensor:
     """Copy the upper triangle onto the lower one, in place, by tiles that fit the cache."""
     for i in range(0, len(A), tile):
         for j in range(0, i, tile):

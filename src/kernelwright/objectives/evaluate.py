@@ -134,7 +134,7 @@ def value_and_gradient(
     names = None if groups is None else torch.from_numpy(group_numbers(groups, len(points)))
     data = TrainingSet.of(points, one_hot(labels, len(classes)), weights=weights, groups=names).subset(counted)
     data = replace(data, weights=data.weights * (data.n_units / data.total_weight))
-    kernel.prepare(data.points, data.weights)
+    kernel.prepare_(data.points, data.weights)
     hyper = Hyperparameters(kernel, ridge)
     evaluation = objective(hyper, data)
     return evaluation.value, plain_gradients(hyper, evaluation.gradients)

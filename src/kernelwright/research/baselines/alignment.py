@@ -120,5 +120,5 @@ def prepared_kernels(estimator: Any, kernels: Sequence[Any], X: Tensor) -> list[
         )
     copies = [copy.deepcopy(kernel) for kernel in kernels]
     for kernel in copies:
-        kernel.prepare(X)
+        kernel.prepare_(X)
     return copies

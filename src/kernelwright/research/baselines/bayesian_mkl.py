@@ -147,7 +147,7 @@ class BayesianMKL(ClassifierMixin, BaseEstimator):
         Y = torch.from_numpy(targets[:, 1:] if len(self.classes_) == 2 else targets)
         with torch.no_grad(), threads_for(n):
             for kernel in self.kernels_:
-                kernel.prepare(points)
+                kernel.prepare_(points)
             K = kernel_tensor(self.kernels_, points)
             self._posterior = Inference(K, Y, self._priors(), self.margin, self.noise).ascend(self.max_iter)
         self.points_ = points.numpy()

@@ -277,7 +277,7 @@ class DataAdaptiveKernel(BaseEstimator):
         signs = 2.0 * (labels[:, None] == np.arange(len(self.classes_))) - 1.0
         Y = torch.from_numpy(signs[:, 1:] if len(self.classes_) == 2 else signs)
         with torch.no_grad(), threads_for(len(points)):
-            kernel.prepare(points)
+            kernel.prepare_(points)
             K = kernel.matrix(points)
             found = learn_weights(Problem(K, Y, self.C, self.eta, self.tau), self.max_iter, self.tol)
             self.kernel_ = AdaptedKernel(kernel, Weighting.of(points, found.weights))

@@ -166,7 +166,7 @@ class RandomFeatureAlignment(BaseEstimator):
         self.classes_, labels = class_labels(y, self)
         points, M = as_matrix(X), int(self.n_features)
         gaussian = Gaussian(self.width)
-        gaussian.prepare(points)  # the median distance
+        gaussian.prepare_(points)  # the median distance
         self.width_ = float(gaussian.lengthscale.detach())
         draw = generator(self.random_state)
         frequencies = torch.randn(M, X.shape[1], generator=draw, dtype=torch.float64) / self.width_

@@ -33,7 +33,7 @@ def trial(n_landmarks: int, n_parts: int, seed: int) -> dict[str, float]:
     random = np.random.default_rng(seed)
     points = torch.from_numpy(minmax_scale(X)[random.permutation(len(X))[:N_POINTS]])
     kernel = Gaussian()
-    kernel.prepare(points)
+    kernel.prepare_(points)
     a, b = torch.triu_indices(N_POINTS, N_POINTS)
     with torch.no_grad():
         everything = PointPairs(points[a], points[b])
