@@ -1,17 +1,12 @@
 """Rows in chunks: sliced arrays and Dask collections are read alike."""
 
-import operator
-from functools import reduce
-
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.utils import compute_class_weight
 
-from kernelwright.inputs import dask_rows as module
+from kernelwright.inputs import blocks
 from kernelwright.inputs.blocks import Block, SlicedRows
 from kernelwright.inputs.dask_rows import DaskRows, dask_mean, is_dask, lazily
-from kernelwright.inputs.weights import ClassTotals
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -37,8 +32,8 @@ def test_dask_collections_are_known_without_dask():
 @pytest.mark.parametrize("lengths", [(100,), (50, 50), (1, 98, 1), (30, 0, 70)])
 def test_rows_do_not_depend_on_their_chunks(rows, lengths, monkeypatch):
     X, y, weights = rows
-    monkeypatch.setattr(module, "GATHERED_ROWS", 20)
-    monkeypatch.setattr(module, "SLICE_ROWS", 30)
+    monkeypatch.setattr(blocks, "GATHERED_ROWS", 20)
+    monkeypatch.setattr(blocks, "SLICE_ROWS", 30)
     found, classes, varied = read(da.from_array(X, chunks=(lengths, (2, 1))), da.from_array(y, chunks=7), weights)
     kept = weights > 0
     weights = weights * (kept.sum() / weights.sum())  # they are relative, and their mean is made one
@@ -69,32 +64,6 @@ def test_classes_of_weight_zero_are_not_there(rows):
     np.testing.assert_array_equal(block.X, X[y != "a"])
     expected = np.where(y[y != "a"] == "b", 2.0, 1.0)
     np.testing.assert_allclose(block.weights, expected / expected.mean(), rtol=1e-12)
-
-
-def test_totals_of_parts_add_up(rows):
-    _, y, weights = rows
-    y, weights = y[weights > 0], weights[weights > 0]
-    whole = ClassTotals.of(y, weights)
-    parts = reduce(operator.add, [ClassTotals.of(y[part], weights[part]) for part in np.array_split(range(len(y)), 9)])
-    empty = ClassTotals.of(y[:0], weights[:0])
-    for each in (parts, whole + empty, empty + whole):
-        assert each.classes.tolist() == ["a", "b", "c"]
-        for name in ("rows", "weight", "largest"):
-            np.testing.assert_array_equal(getattr(each, name), getattr(whole, name))
-    assert whole.rows.tolist() == [(y == label).sum() for label in "abc"]
-    assert whole.weight.tolist() == [weights[y == label].sum() for label in "abc"]
-    expected = compute_class_weight("balanced", classes=whole.classes, y=y)
-    found = whole.factors("balanced")
-    np.testing.assert_allclose(found / found[0], expected / expected[0])
-    assert found @ whole.weight == pytest.approx(len(y))
-
-
-def test_weights_are_relative():
-    totals = ClassTotals.of(np.array([0, 0, 1]), np.array([0.1, 0.2, 0.3]))
-    np.testing.assert_allclose(totals.factors(None), 1.0 / 0.2)
-    np.testing.assert_allclose(ClassTotals.of(np.array([0, 1]), np.array([0.5, 2.0])).factors(None), 1.0 / 1.25)
-    with pytest.raises(ValueError, match="too large"):
-        ClassTotals.of(np.array([0, 1]), np.array([1.5e308, 1.5e308])).factors(None)
 
 
 def test_data_frames_of_unknown_length(rows):

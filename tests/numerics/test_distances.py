@@ -274,7 +274,7 @@ def test_loops_are_compiled_also_where_nothing_can_be_cached(monkeypatch):
 
 INTERRUPTED_IMPORT = """
 import os, signal, sys
-from kernelwright import distances
+from kernelwright.numerics import distances
 
 class Interrupting:
     def find_spec(self, name, path, target=None):

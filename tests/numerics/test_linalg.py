@@ -1,14 +1,10 @@
-"""Factorisations against numpy, repairs that are told, and thread counts that are restored."""
+"""Factorisations against numpy, and repairs that are told."""
 
-import os
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
 import torch
-from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from kernelwright.errors import NumericalError, NumericalRepairWarning
 from kernelwright.numerics import linalg
@@ -20,8 +16,6 @@ from kernelwright.numerics.linalg import (
     refined_solution,
     spectrum,
 )
-from kernelwright.numerics.products import symmetric_outer, symmetric_product, thin_product
-from kernelwright.numerics.threads import threads_for
 
 
 def positive_definite(n: int, seed: int = 0) -> np.ndarray:
@@ -120,29 +114,6 @@ def test_views_that_are_not_contiguous_are_taken():
 def test_spectrum():
     K = positive_definite(6)
     np.testing.assert_allclose(spectrum(tensor(K)), np.linalg.eigvalsh(K), rtol=1e-10)
-
-
-@pytest.mark.parametrize("scale", [1.0, 0.7])
-def test_symmetric_outer_has_the_right_inner_products_with_symmetric_matrices(scale):
-    rng = np.random.default_rng(2)
-    B, S = rng.normal(size=(5, 3)), rng.normal(size=(5, 5))
-    S = S + S.T
-    M = symmetric_outer(tensor(B), scale).numpy()
-    assert (M * S).sum() == pytest.approx((scale * B @ B.T * S).sum(), rel=1e-12)
-
-
-def test_symmetric_outer_of_a_strided_matrix():
-    B, S = np.random.default_rng(2).normal(size=(3, 5)), np.ones((5, 5)) + np.eye(5)
-    M = symmetric_outer(tensor(B).T).numpy()
-    assert (M * S).sum() == pytest.approx((B.T @ B * S).sum(), rel=1e-12)
-
-
-@pytest.mark.parametrize("transposed", [False, True])
-def test_thin_product(transposed):
-    rng = np.random.default_rng(4)
-    A, B = rng.normal(size=(7, 5)), rng.normal(size=(5, 2))
-    left, right = (tensor(A.T).T, tensor(B.T).T) if transposed else (tensor(A), tensor(B))
-    np.testing.assert_allclose(thin_product(left, right), A @ B, rtol=1e-12)
 
 
 def test_low_rank_root_of_a_low_rank_matrix_is_exact_and_thin():
@@ -260,13 +231,6 @@ def test_an_inverse_from_a_factor_in_single_precision():
     np.testing.assert_allclose(inverse, np.linalg.inv(K.numpy() + 0.5 * np.eye(7)), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("n_columns", [0, 1, 3, 30])
-def test_a_symmetric_product_is_a_product(n_columns):
-    A = tensor(positive_definite(9))
-    B = torch.from_numpy(np.random.default_rng(1).normal(size=(9, n_columns)))
-    np.testing.assert_allclose(symmetric_product(A, B), A.numpy() @ B.numpy(), rtol=1e-12, atol=1e-14)
-
-
 def test_a_solution_by_a_factor_in_single_precision_is_refined():
     A = tensor(positive_definite(30)).float()
     B = torch.from_numpy(np.random.default_rng(1).normal(size=(30, 2)))
@@ -289,95 +253,3 @@ def test_a_solution_that_single_precision_cannot_give_is_refused_with_its_residu
 def test_a_matrix_past_single_precision_is_refused():
     with pytest.raises(NumericalError, match="not positive definite in single precision"):
         factorise_in_single((rank_one(30) - 1e-5 * torch.eye(30, dtype=torch.float64)).float(), 0.0)
-
-
-# Threads -----------------------------------------------------------------------------------------------------
-
-
-def thread_counts() -> list[tuple[str, int]]:
-    return sorted((pool["filepath"], pool["num_threads"]) for pool in threadpool_info())
-
-
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    with threadpool_limits(2):
-        torch.set_num_threads(2)
-        yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_small_problems_run_on_one_thread_and_the_count_is_restored():
-    before = thread_counts()
-    assert {count for _, count in before} == {2}
-    with threads_for(10):
-        assert {pool["num_threads"] for pool in ThreadpoolController().info()} == {1}
-        assert torch.get_num_threads() == 1
-    assert thread_counts() == before
-    assert torch.get_num_threads() == 2
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_large_problems_keep_the_threads_of_blas_alone():
-    with threads_for(threads.ONE_THREAD_UP_TO + 1):
-        counts = {(pool["user_api"], pool["num_threads"]) for pool in threadpool_info()}
-        assert counts == {("blas", 2), ("openmp", 1)}
-        assert torch.get_num_threads() == 1
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_the_count_is_restored_after_an_error():
-    before = thread_counts()
-    with pytest.raises(RuntimeError, match="inside"), threads_for(10):
-        raise RuntimeError("inside")
-    assert thread_counts() == before
-    assert torch.get_num_threads() == 2
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_nesting_restores_too():
-    with threads_for(10):
-        with threads_for(10):
-            pass
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == 2
-
-
-OVERLAPPING = """
-import threading
-from threadpoolctl import threadpool_info
-from kernelwright.numerics.linalg import threads_for
-
-first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
-
-def counts():
-    return [library["num_threads"] for library in threadpool_info()]
-
-def first():
-    with threads_for(10):
-        first_in.set()
-        second_in.wait()
-    first_out.set()
-
-def second():
-    first_in.wait()
-    with threads_for(10):
-        second_in.set()
-        first_out.wait()
-
-before = counts()
-threads = [threading.Thread(target=caller) for caller in (first, second)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-print(counts() == before)
-"""
-
-
-def test_the_number_of_threads_is_as_before_however_callers_overlap():
-    """A fit that begins during another, and ends after it, must not leave the other's limit behind."""
-    two = os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
-    done = subprocess.run([sys.executable, "-c", OVERLAPPING], env=two, capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"

@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from kernelwright.inputs import arrays
+from kernelwright.errors import MemoryBudgetError
+from kernelwright.numerics import memory
 from kernelwright.numerics.memory import Room, in_words, room_below_limits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="limits are those of Linux")
@@ -57,21 +58,34 @@ def test_what_is_not_limited_has_room_without_end(monkeypatch):
 
 @pytest.mark.parametrize("room", [Room(addresses=200.0 * MIB), Room(data=200.0 * MIB)])
 def test_free_memory_ends_at_the_limits_of_the_process(monkeypatch, room):
-    monkeypatch.setattr(arrays, "room_below_limits", lambda: room)
-    assert arrays.free_memory() == 200.0 * MIB - arrays.LOADED_LATER
-    with pytest.raises(arrays.MemoryBudgetError, match=r"136 MiB are left by the limit .* \(ulimit -v or -d\)\. Do"):
-        arrays.check_memory(125.0 * MIB, "A fit", "Do less.")
-    arrays.check_memory(120.0 * MIB, "A fit", "Do less.")
+    monkeypatch.setattr(memory, "room_below_limits", lambda: room)
+    assert memory.free_memory() == 200.0 * MIB - memory.LOADED_LATER
+    with pytest.raises(MemoryBudgetError, match=r"136 MiB are left by the limit .* \(ulimit -v or -d\)\. Do"):
+        memory.check_memory(125.0 * MIB, "A fit", "Do less.")
+    memory.check_memory(120.0 * MIB, "A fit", "Do less.")
 
 
 def test_a_limit_that_is_passed_leaves_nothing(monkeypatch):
-    monkeypatch.setattr(arrays, "room_below_limits", lambda: Room(addresses=1.0))
-    assert arrays.free_memory() == 0.0
+    monkeypatch.setattr(memory, "room_below_limits", lambda: Room(addresses=1.0))
+    assert memory.free_memory() == 0.0
 
 
 def test_without_limits_free_memory_is_the_system_s(monkeypatch):
-    monkeypatch.setattr(arrays, "room_below_limits", Room)
-    assert 2**20 < arrays.free_memory() < 2**50
+    monkeypatch.setattr(memory, "room_below_limits", Room)
+    assert 2**20 < memory.free_memory() < 2**50
+
+
+def test_free_memory_is_a_plausible_number_of_bytes():
+    assert 2**20 < memory.free_memory() < 2**50
+
+
+def test_a_job_that_does_not_fit_is_refused_with_numbers_and_advice(monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 2.0 * 2**30)
+    memory.check_memory(1.7 * 2**30, "A fit", "Use fewer rows.")
+    with pytest.raises(
+        MemoryBudgetError, match=r"A fit needs about 1\.9 GiB, and 2\.0 GiB are free\. Use fewer rows\."
+    ):
+        memory.check_memory(1.9 * 2**30, "A fit", "Use fewer rows.")
 
 
 def test_sizes_have_units_that_show_them():
@@ -82,16 +96,16 @@ FIT = """
 import resource
 import numpy as np
 from kernelwright import EmbeddingClassifier, MemoryBudgetError
-from kernelwright.numerics.memory import room_below_limits
+from kernelwright.learning import Auto
 X = np.random.default_rng(0).normal(size=(3000, 4))
 y = (X[:, 0] > 0).astype(int)
-EmbeddingClassifier(max_iter=1).fit(X[:100], y[:100])  # all is loaded now
+EmbeddingClassifier(learn=Auto(max_iter=1)).fit(X[:100], y[:100])  # all is loaded now
 with open("/proc/self/statm") as numbers:
     mapped = int(numbers.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (mapped + 2**28, resource.RLIM_INFINITY))
-EmbeddingClassifier(max_iter=1).fit(X[:100], y[:100])
+EmbeddingClassifier(learn=Auto(max_iter=1)).fit(X[:100], y[:100])
 try:
-    EmbeddingClassifier(max_iter=1, solver="exact").fit(X, y)
+    EmbeddingClassifier(learn=Auto(max_iter=1), solver="exact").fit(X, y)
 except MemoryBudgetError as error:
     print(error)
 """

@@ -1,4 +1,4 @@
-"""The same answers to the bit with the same number of threads, and to 1e-10 with another (docs/reliability.md)."""
+"""Thread counts are restored; answers are the same to the bit with as many threads, to 1e-10 with others."""
 
 import os
 import subprocess
@@ -6,16 +6,114 @@ import sys
 
 import numpy as np
 import pytest
+import torch
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+
+from kernelwright.numerics.threads import ONE_THREAD_UP_TO, threads_for
+
+
+def thread_counts() -> list[tuple[str, int]]:
+    return sorted((pool["filepath"], pool["num_threads"]) for pool in threadpool_info())
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    with threadpool_limits(2):
+        torch.set_num_threads(2)
+        yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_small_problems_run_on_one_thread_and_the_count_is_restored():
+    before = thread_counts()
+    assert {count for _, count in before} == {2}
+    with threads_for(10):
+        assert {pool["num_threads"] for pool in ThreadpoolController().info()} == {1}
+        assert torch.get_num_threads() == 1
+    assert thread_counts() == before
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_large_problems_keep_the_threads_of_blas_alone():
+    with threads_for(ONE_THREAD_UP_TO + 1):
+        counts = {(pool["user_api"], pool["num_threads"]) for pool in threadpool_info()}
+        assert counts == {("blas", 2), ("openmp", 1)}
+        assert torch.get_num_threads() == 1
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_count_is_restored_after_an_error():
+    before = thread_counts()
+    with pytest.raises(RuntimeError, match="inside"), threads_for(10):
+        raise RuntimeError("inside")
+    assert thread_counts() == before
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_nesting_restores_too():
+    with threads_for(10):
+        with threads_for(10):
+            pass
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+OVERLAPPING = """
+import threading
+from threadpoolctl import threadpool_info
+from kernelwright.numerics.threads import threads_for
+
+first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
+
+def counts():
+    return [library["num_threads"] for library in threadpool_info()]
+
+def first():
+    with threads_for(10):
+        first_in.set()
+        second_in.wait()
+    first_out.set()
+
+def second():
+    first_in.wait()
+    with threads_for(10):
+        second_in.set()
+        first_out.wait()
+
+before = counts()
+threads = [threading.Thread(target=caller) for caller in (first, second)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(counts() == before)
+"""
+
+
+def test_the_number_of_threads_is_as_before_however_callers_overlap():
+    """A fit that begins during another, and ends after it, must not leave the other's limit behind."""
+    two = os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", OVERLAPPING], env=two, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+# Answers (docs/reliability.md) ---------------------------------------------------------------------------------
+
 
 CODE = """
 import sys
 import numpy as np
 import torch
-from kernelwright import ConditionalMeanEmbedding, EmbeddingClassifier, linalg
+from kernelwright import ConditionalMeanEmbedding, EmbeddingClassifier
 from kernelwright.features import RandomFourier
 from kernelwright.kernels import Gaussian
+from kernelwright.numerics.threads import ONE_THREAD_UP_TO
 
-X = np.random.default_rng(0).normal(size=(linalg.ONE_THREAD_UP_TO + 100, 6))  # so many that threads are used
+X = np.random.default_rng(0).normal(size=(ONE_THREAD_UP_TO + 100, 6))  # so many that threads are used
 y = (np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] > 0).astype(int)
 new = X[:200] + 0.1
 given = {"learn": None, "ridge": 1e-4}

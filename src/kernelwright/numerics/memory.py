@@ -9,8 +9,6 @@ import math
 import os
 from typing import NamedTuple
 
-from kernelwright.errors import MemoryBudgetError
-
 __all__ = ["Room", "check_memory", "free_memory", "in_words", "room_below_limits"]
 
 
@@ -70,6 +68,8 @@ def free_memory() -> float:
 
 def check_memory(n_bytes: float, what: str, instead: str) -> None:
     """Refuse a job whose matrices would not fit, before anything is allocated."""
+    from kernelwright.errors import MemoryBudgetError  # which loads NumPy
+
     free = free_memory()
     if n_bytes > 0.9 * free:
         limited = min(room_below_limits()) < free + 2 * LOADED_LATER
