@@ -41,13 +41,12 @@ class Dataset:
         return len(self.y)
 
     def subset(self, chosen: np.ndarray) -> Dataset:
-        """Return some of the rows; all of them are not copied."""
-        if len(chosen) == len(self.y):
+        """Return some of the rows, by numbers or by a mask; all of them in their order are not copied."""
+        if np.array_equal(chosen, np.arange(len(self))):
             return self
-        X = None if self.X is None else self.X[chosen]
+        X, groups, counts = (None if each is None else each[chosen] for each in (self.X, self.groups, self.counts))
         points = None if self.points is None else self.points[torch.from_numpy(chosen)]
-        groups = None if self.groups is None else self.groups[chosen]
-        return Dataset(X, points, self.y[chosen], self.weights[chosen], groups)
+        return Dataset(X, points, self.y[chosen], self.weights[chosen], groups, counts)
 
     def with_mean_weight_one(self) -> Dataset:
         """Scale the weights so that their sum is the number of rows, or of groups: n in all formulas."""

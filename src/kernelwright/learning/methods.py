@@ -204,7 +204,7 @@ class GradientMethod(LearningMethod):
     def _optimizer(self) -> Optimizing | None:
         if self.optimizer is None:
             return None
-        return option_of(self.optimizer, OPTIMIZERS, "optimizer", type(self).__name__)
+        return option_of(self.optimizer, OPTIMIZERS, "optimizer", type(self).__name__, kind=Optimizing)
 
     def _minimise(self, task: LearningTask, optimizer: Optimizing, batch_size: int | None) -> Choice:
         precision = "double" if task.precision == "auto" else task.precision
