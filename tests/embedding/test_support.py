@@ -12,8 +12,10 @@ from kernelwright.embedding import TrainingSet
 from kernelwright.embedding.support import FeatureSupport, KernelSupport, nearest_other
 from kernelwright.features import Nystroem, Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian, Laplace
+from kernelwright.learning import LBFGS, Auto, LeaveOneOut, Median, Rademacher
 from kernelwright.networks import Training
 from kernelwright.numerics.linalg import factorise
+from kernelwright.solvers import Herding, Landmarks
 
 RNG = np.random.default_rng(0)
 
@@ -90,18 +92,17 @@ def test_where_training_rows_have_no_support_nothing_is_said():
     assert KernelSupport(0.0)(tensor([[0.0, -1.0], [3.0, 0.0]])).tolist() == [1.0, 1.0]
 
 
+FEW = Auto(max_iter=5)
 MODELS = {
-    "default": EmbeddingClassifier(random_state=0, max_iter=5),
-    "gaussian": EmbeddingClassifier(Gaussian("median", ard=True), scale="standard", max_iter=5),
-    "softmax": EmbeddingClassifier(Laplace("median"), scale="standard", probability="softmax", max_iter=5),
-    "the paper's bound": EmbeddingClassifier(
-        Gaussian("median"), learn="rademacher", complexity_weight="4e/n", max_iter=5
-    ),
-    "landmarks": EmbeddingClassifier(solver="nystroem", n_landmarks=40, max_iter=5, random_state=0),
-    "herding": EmbeddingClassifier(solver="herding", n_landmarks=60, max_iter=5, random_state=0),
-    "fourier features": EmbeddingClassifier(features=RandomFourier(300), scale="standard", max_iter=5),
-    "nystroem features": EmbeddingClassifier(features=Nystroem(Gaussian("median"), 50), scale="standard", max_iter=5),
-    "polynomial": EmbeddingClassifier(features=Polynomial(2), scale="standard", max_iter=5),
+    "default": EmbeddingClassifier(learn=FEW, random_state=0),
+    "gaussian": EmbeddingClassifier(Gaussian("median", ard=True), scale="standard", learn=FEW),
+    "softmax": EmbeddingClassifier(Laplace("median"), scale="standard", probability="softmax", learn=FEW),
+    "the paper's bound": EmbeddingClassifier(Gaussian("median"), learn=Rademacher("4e/n", optimizer=LBFGS(5))),
+    "landmarks": EmbeddingClassifier(learn=FEW, solver=Landmarks(40), random_state=0),
+    "herding": EmbeddingClassifier(learn=FEW, solver=Herding(60), random_state=0),
+    "fourier features": EmbeddingClassifier(features=RandomFourier(300), scale="standard", learn=FEW),
+    "nystroem features": EmbeddingClassifier(features=Nystroem(Gaussian("median"), 50), scale="standard", learn=FEW),
+    "polynomial": EmbeddingClassifier(features=Polynomial(2), scale="standard", learn=FEW),
     "network": EmbeddingNetworkClassifier(hidden=(16,), training=Training(max_epochs=5), random_state=0),
     "network and kernel": EmbeddingNetworkClassifier(
         hidden=(8,), kernel=Gaussian(), training=Training(max_epochs=5), random_state=0
@@ -137,11 +138,15 @@ def test_clip_stays_equation_6_far_from_data():
     np.testing.assert_allclose(model.predict_proba([[50.0, 50.0]]), [[0.5, 0.5]])
 
 
-@pytest.mark.parametrize("learn", ["auto", "rademacher", "leave-one-out", "median"])
+@pytest.mark.parametrize(
+    "learn",
+    [Auto(max_iter=3), Rademacher(optimizer=LBFGS(3)), LeaveOneOut(optimizer=LBFGS(3)), Median()],
+    ids=lambda learn: learn.word,
+)
 @pytest.mark.parametrize("method", ["embedding", "clip"])
 def test_entropy_far_from_data_is_that_of_the_class_frequencies(learn, method):
     X, y = load_wine(return_X_y=True)
-    model = EmbeddingClassifier(Gaussian("median"), scale="standard", learn=learn, max_iter=3).fit(X, y)
+    model = EmbeddingClassifier(Gaussian("median"), scale="standard", learn=learn).fit(X, y)
     prior = np.bincount(y) / len(y)
     expected = -(prior * np.log(prior)).sum()
     assert model.entropy(X[:1] + 1e5, method)[0] == pytest.approx(expected, abs=0.01)

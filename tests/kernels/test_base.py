@@ -19,6 +19,7 @@ from kernelwright.kernels import (
     Spectrum,
     Sum,
 )
+from kernelwright.learning import LBFGS, Rademacher
 from kernelwright.objectives import value_and_gradient
 from tests import reference as naive
 from tests.cases import Cosine
@@ -323,5 +324,5 @@ def test_a_closed_form_of_ones_own_is_used():
 
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
     value_and_gradient("rademacher", Mine(), X, y, ridge=0.1)
-    EmbeddingClassifier(Mine(), learn="rademacher", max_iter=2).fit(X, y)
+    EmbeddingClassifier(Mine(), learn=Rademacher(optimizer=LBFGS(2))).fit(X, y)
     assert len(calls) > 2

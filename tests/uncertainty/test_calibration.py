@@ -16,6 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
 
 from kernelwright import EmbeddingClassifier
+from kernelwright.learning import Auto
 from kernelwright.uncertainty import calibration
 from kernelwright.uncertainty.calibration import (
     ClipMap,
@@ -353,7 +354,7 @@ def test_a_regressor_calibrates_each_class():
 )
 def test_any_calibrator_of_scikit_learn_makes_probabilities(calibrator):
     X, y = load_wine(return_X_y=True)
-    model = EmbeddingClassifier(probability=calibrator, max_iter=3).fit(X[::2], y[::2])
+    model = EmbeddingClassifier(learn=Auto(max_iter=3), probability=calibrator).fit(X[::2], y[::2])
     p = model.predict_proba(X[1::2])
     np.testing.assert_allclose(p.sum(1), 1.0)
     assert log_loss(y[1::2], p) < 0.4
@@ -366,7 +367,7 @@ def test_calibrators_around_the_classifier_work_too(method):
     if not CalibratedClassifierCV._parameter_constraints["method"][0].options >= {method}:
         pytest.skip(f"this scikit-learn has no {method!r}")
     X, y = load_wine(return_X_y=True)
-    model = CalibratedClassifierCV(EmbeddingClassifier(max_iter=3), method=method, cv=3).fit(X[::2], y[::2])
+    model = CalibratedClassifierCV(EmbeddingClassifier(learn=Auto(max_iter=3)), method=method, cv=3).fit(X[::2], y[::2])
     assert log_loss(y[1::2], model.predict_proba(X[1::2])) < 0.4
 
 

@@ -113,7 +113,8 @@ class Nystroem(FeatureMap):
         return torch.cat(scores).clamp(min=1e-12)
 
     def forward(self, X: Tensor) -> Tensor:
-        self._check_inputs(X, self.points.shape[1] if len(self.points) else None)
+        widths = self.points if self.kernel.takes_vectors else X  # strings are padded to any width
+        self._check_inputs(X, widths.shape[1] if len(self.points) else None)
         if not self.kernel.definite:
             return self.kernel.forward(X, self.points) @ self.root.to(X.dtype)
         return _Whitened.apply(self.kernel.forward(X, self.points), self.kernel.forward(self.points))
