@@ -18,7 +18,9 @@ X = np.random.default_rng(0).normal(size=(40, 4))
 )
 def test_fourier_features_approach_the_kernel(name, kernel):
     scale = float(kernel.lengthscale.detach())
-    errors = [np.abs((Z := RandomFourier(p, name, scale, seed=3).fit(X)(X)) @ Z.T - kernel(X)).mean() for p in (100, 10_000)]
+    errors = [
+        np.abs((Z := RandomFourier(p, name, scale, seed=3).fit(X)(X)) @ Z.T - kernel(X)).mean() for p in (100, 10_000)
+    ]
     assert errors[1] < 0.02
     assert errors[1] < errors[0] / 4  # of order 1/sqrt(p)
 

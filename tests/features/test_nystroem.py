@@ -26,7 +26,9 @@ def test_nystroem_with_kmeans_puts_a_landmark_into_each_heap():
 
 
 def test_leverage_favours_points_that_others_do_not_explain():
-    lonely = np.vstack([0.01 * np.random.default_rng(3).normal(size=(300, 2)), [[30.0, 0.0], [0.0, 30.0], [-30.0, 0.0]]])
+    lonely = np.vstack(
+        [0.01 * np.random.default_rng(3).normal(size=(300, 2)), [[30.0, 0.0], [0.0, 30.0], [-30.0, 0.0]]]
+    )
     found = {rule: Nystroem(Gaussian(), 20, rule, seed=1).fit(lonely).points.numpy() for rule in Nystroem.RULES[::2]}
     assert (np.abs(found["leverage"]).max(1) > 10).sum() == 3
     assert (np.abs(found["uniform"]).max(1) > 10).sum() < 3

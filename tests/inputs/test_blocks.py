@@ -36,7 +36,9 @@ def test_rows_are_taken_by_their_numbers(rows):
     np.testing.assert_allclose(total, rows.X.sum(0))
 
 
-@pytest.mark.parametrize(("most_rows", "most_bytes", "expected"), [(20, 10**9, 20), (10**6, 24 * 7, 7), (500, 10**9, 100)])
+@pytest.mark.parametrize(
+    ("most_rows", "most_bytes", "expected"), [(20, 10**9, 20), (10**6, 24 * 7, 7), (500, 10**9, 100)]
+)
 def test_no_more_rows_are_gathered_than_fit(rows, most_rows, most_bytes, expected, monkeypatch):
     monkeypatch.setattr(blocks, "GATHERED_ROWS", most_rows)
     monkeypatch.setattr(blocks, "GATHERED_BYTES", most_bytes)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 from sklearn.base import clone
-from sklearn.utils._param_validation import InvalidParameterError, Interval
+from sklearn.utils._param_validation import Interval, InvalidParameterError
 
 from kernelwright.inputs.options import Option, option_of
 

@@ -15,7 +15,9 @@ def test_classes_are_one_hot_rows():
 def test_the_prior_counts_one_row_more_that_all_classes_share(weights):
     targets, w = ClassTargets(3), torch.tensor(weights, dtype=torch.float64)
     y = np.array([1, 1, 0, 1])
-    expected = [(sum(v for v, c in zip(weights, y, strict=True) if c == k) + 1 / 3) / (sum(weights) + 1) for k in range(3)]
+    expected = [
+        (sum(v for v, c in zip(weights, y, strict=True) if c == k) + 1 / 3) / (sum(weights) + 1) for k in range(3)
+    ]
     prior = targets.prior(targets.encode(y), w)
     np.testing.assert_allclose(prior, expected, rtol=1e-14)
     assert float(prior.min()) > 0  # of a class without rows, too

@@ -121,7 +121,9 @@ def test_a_map_that_has_seen_no_points_says_so_and_stays_as_it_is(make):
     features = make()
     before = state(features)
     for use in (features, FeatureKernel(features)):
-        with pytest.raises(NotFittedError, match=r"has not seen any points yet\. Call fit\(X\) with training points first"):
+        with pytest.raises(
+            NotFittedError, match=r"has not seen any points yet\. Call fit\(X\) with training points first"
+        ):
             use(X)
     assert state(features).keys() == before.keys()
     assert all(torch.equal(value, before[name]) for name, value in state(features).items())

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from kernelwright.errors import NumericalError, NumericalRepairWarning
-from kernelwright.numerics import linalg
 from kernelwright.numerics.linalg import (
     Factor,
     factorise,

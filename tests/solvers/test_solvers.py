@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from kernelwright.solvers.solvers import hold_out
 
 from kernelwright import EmbeddingClassifier, MemoryBudgetError, solvers
 from kernelwright.embedding import TrainingSet
@@ -15,7 +16,6 @@ from kernelwright.features import Polynomial, RandomFourier, fourier_features
 from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import FeatureKernel, Gaussian
 from kernelwright.solvers import choose_solver, exact, explicit, herding, nystroem, sum_up
-from kernelwright.solvers.solvers import hold_out
 
 N = 400
 RNG = np.random.default_rng(0)

@@ -58,7 +58,7 @@ def complexity_multiplier(weight: float | str, n: float) -> float:
     if isinstance(weight, str):
         if weight not in words:
             raise ValueError(
-                f"The 'complexity_weight' parameter must be a number of at least 0, 'auto' or one of {list(words)}. "
+                f"The 'complexity_weight' parameter must be a number of at least 0, or one of {list(words)}. "
                 f"Got {weight!r} instead."
             )
         return words[weight]
