@@ -1,99 +1,23 @@
-"""The training loop: it goes down, keeps the best, tells what it saw, and can be stopped."""
+"""L-BFGS-B and Adam: their steps, mini-batches, bounds."""
 
-import copy
 import math
 
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
+from sklearn.utils._param_validation import InvalidParameterError
 
 from kernelwright.embedding import TrainingSet
 from kernelwright.errors import NumericalError
-from kernelwright.inputs.labels import one_hot
-from kernelwright.kernels import Gaussian, Laplace
+from kernelwright.kernels import Gaussian
 from kernelwright.kernels.vector import LengthScale
-from kernelwright.learning.optimisers import LBFGS, Adam, train
-from kernelwright.objectives import Hyperparameters, Objective
+from kernelwright.learning import LBFGS, Adam, train
+from kernelwright.objectives import Hyperparameters, objective_named
 from kernelwright.parameters import plain_values
+from tests.learning.problem import DATA, LOO, N, Watched, X, each_optimizer, raise_at, start, value_of
 
-N = 30
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(N, 3))
-LABELS = (X[:, 0] + 0.3 * RNG.normal(size=N) > 0).astype(int)
-DATA = TrainingSet.of(torch.from_numpy(X), one_hot(LABELS, 2))
-OBJECTIVES = [
-    Objective("rademacher", complexity_weight="4e/n"),
-    Objective("leave-one-out", complexity_weight="1/n", loss="brier", shrinkage=1.0),
-    Objective("held-out"),
-    Objective("folds", loss="brier", folds=3),
-]
-LOO = OBJECTIVES[1]
-
-each_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
-each_optimizer = pytest.mark.parametrize(
-    "optimizer", [LBFGS(max_iter=15), Adam(max_iter=25)], ids=lambda optimizer: type(optimizer).__name__
-)
-
-
-def start() -> Hyperparameters:
-    return Hyperparameters(Gaussian([2.0, 2.0, 2.0]), 0.1)
-
-
-def value_of(objective: Objective, hyper: Hyperparameters) -> float:
-    return objective(hyper, DATA).value
-
-
-def at(values: dict[str, np.ndarray]) -> Hyperparameters:
-    return Hyperparameters(Gaussian(values["kernel.lengthscale"]), float(values["ridge"]))
-
-
-class Watched:
-    """An objective that remembers on which points it was evaluated, and may fail."""
-
-    def __init__(self, objective: Objective, fail=lambda hyper, calls: None) -> None:
-        self.objective, self.fail, self.seen = objective, fail, []
-
-    def __call__(self, hyper, data, workspace=None):
-        self.seen.append(data.points)
-        self.fail(hyper, len(self.seen))
-        return self.objective(hyper, data)
-
-
-# Going down --------------------------------------------------------------------------------------------------
-
-
-@each_objective
-@each_optimizer
-def test_the_objective_falls(objective, optimizer):
-    hyper = start()
-    result = train(objective, hyper, DATA, optimizer=optimizer)
-    assert result.value < value_of(objective, start()) - 1e-3
-
-
-@each_objective
-@each_optimizer
-def test_hyperparameters_end_at_the_value_that_is_reported(objective, optimizer):
-    hyper = start()
-    result = train(objective, hyper, DATA, optimizer=optimizer)
-    assert value_of(objective, hyper) == pytest.approx(result.value, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "optimizer",
-    [Adam(max_iter=1), Adam(max_iter=8, learning_rate=5.0), LBFGS(max_iter=1), LBFGS(max_iter=2, tol=10.0)],
-    ids=str,
-)
-def test_the_end_is_never_worse_than_the_start(optimizer):
-    hyper = start()
-    train(LOO, hyper, DATA, optimizer=optimizer)
-    assert value_of(LOO, hyper) <= value_of(LOO, start())
-
-
-@each_optimizer
-def test_the_best_point_is_kept(optimizer):
-    hyper = start()
-    result = train(LOO, hyper, DATA, optimizer=optimizer)
-    assert result.value <= min(step.objective for step in result.history)
+# Adam by hand ------------------------------------------------------------------------------------------------
 
 
 def test_adam_keeps_the_best_of_a_wild_history():
@@ -103,30 +27,6 @@ def test_adam_keeps_the_best_of_a_wild_history():
     assert values[-1] > min(values)  # it did leave the best point
     assert result.value == min(values)
     assert value_of(LOO, hyper) == pytest.approx(min(values), rel=1e-12)
-
-
-def test_both_optimizers_find_the_same_optimum():
-    first, second = start(), start()
-    one = train(LOO, first, DATA, optimizer=LBFGS(max_iter=200, tol=1e-12))
-    other = train(LOO, second, DATA, optimizer=Adam(max_iter=300, learning_rate=0.05))
-    assert one.value == pytest.approx(other.value, rel=1e-3)
-    assert one.value <= other.value + 1e-8
-    assert one.n_iter < 0.3 * other.n_iter
-
-
-def test_no_point_near_the_optimum_is_better():
-    hyper = start()
-    best = train(LOO, hyper, DATA, optimizer=LBFGS(max_iter=300, tol=1e-14)).value
-    for name, parameter in hyper.named_parameters():
-        for place in range(parameter.numel()):
-            for step in (-0.02, 0.02):
-                near = copy.deepcopy(hyper)
-                with torch.no_grad():
-                    near.get_parameter(name).view(-1)[place] += step
-                assert value_of(LOO, near) > best - 1e-9
-
-
-# Adam by hand ------------------------------------------------------------------------------------------------
 
 
 def unconstrained(hyper: Hyperparameters) -> np.ndarray:
@@ -176,7 +76,7 @@ def test_adam_on_batches_keeps_the_point_after_its_last_step():
         evaluation = LOO(at_unconstrained(theta), DATA.subset(rows[0]))
         return np.concatenate([evaluation.gradients[name].numpy().ravel() for name, _ in hyper.named_parameters()])
 
-    train(LOO, hyper, DATA, optimizer=Adam(max_iter=1, batch_size=10, generator=torch.Generator().manual_seed(0)))
+    train(LOO, hyper, DATA, optimizer=Adam(max_iter=1), batch_size=10, generator=torch.Generator().manual_seed(0))
     rows.append(torch.randperm(N, generator=torch.Generator().manual_seed(0))[:10])
     np.testing.assert_allclose(unconstrained(hyper), adam_points(unconstrained(start()), 1, on_batch)[-1], rtol=1e-12)
 
@@ -217,7 +117,7 @@ def test_a_batch_that_cannot_be_evaluated_leaves_the_newest_point_that_could():
 
     hyper = start()
     generator = torch.Generator().manual_seed(0)
-    result = train(Watched(LOO, fail), hyper, DATA, optimizer=Adam(max_iter=9, batch_size=20, generator=generator))
+    result = train(Watched(LOO, fail), hyper, DATA, optimizer=Adam(max_iter=9), batch_size=20, generator=generator)
     assert result.n_iter == 3
     for name, value in plain_values(hyper).items():
         np.testing.assert_array_equal(value, result.history[-1].hyperparameters[name])
@@ -233,41 +133,20 @@ def test_adam_may_be_stopped_after_its_last_step(how):
     assert result.value == result.history[-1].objective == value_of(LOO, hyper)
 
 
-# What is told ------------------------------------------------------------------------------------------------
-
-
-@each_optimizer
-def test_history_starts_at_the_start(optimizer):
-    result = train(LOO, start(), DATA, optimizer=optimizer)
-    assert result.history[0].objective == pytest.approx(value_of(LOO, start()), rel=1e-12)
-    for name, value in plain_values(start()).items():
-        np.testing.assert_allclose(result.history[0].hyperparameters[name], value, rtol=1e-12)
-
-
-@each_optimizer
-def test_each_step_of_the_history_is_the_objective_at_its_hyperparameters(optimizer):
-    result = train(LOO, start(), DATA, optimizer=optimizer)
-    for step in result.history:
-        assert step.hyperparameters.keys() == {"ridge", "kernel.lengthscale"}
-        again = LOO(at(step.hyperparameters), DATA)
-        assert step.objective == pytest.approx(again.value, rel=1e-9)
-        assert step.loss == pytest.approx(again.loss, rel=1e-9)
-        assert step.complexity == pytest.approx(again.complexity, rel=1e-9)
-
-
-@each_optimizer
-def test_the_number_of_iterations_is_that_of_the_history(optimizer):
-    result = train(LOO, start(), DATA, optimizer=optimizer)
-    assert result.n_iter == len(result.history) > 3
-    assert isinstance(result.message, str)
-    assert result.message
-
-
 @pytest.mark.parametrize("max_iter", [1, 2, 7])
 def test_adam_takes_the_steps_it_was_given_after_the_start(max_iter):
     watched = Watched(LOO)
     assert train(watched, start(), DATA, optimizer=Adam(max_iter=max_iter)).n_iter == max_iter + 1
     assert len(watched.seen) == max_iter + 1
+
+
+def test_adam_stops_when_it_no_longer_falls():
+    result = train(LOO, start(), DATA, optimizer=Adam(max_iter=500, patience=5, tol=1e-4))
+    assert result.n_iter < 500
+    assert "has not fallen by 0.0001 for 5 steps" in result.message
+
+
+# L-BFGS-B ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 5])
@@ -278,86 +157,6 @@ def test_lbfgs_takes_at_most_the_steps_it_was_given_after_the_start(max_iter):
 def test_lbfgs_goes_down_at_every_step():
     values = [step.objective for step in train(LOO, start(), DATA, optimizer=LBFGS(max_iter=15)).history]
     assert (np.diff(values) <= 1e-12).all()
-
-
-@each_optimizer
-def test_the_callback_sees_every_step(optimizer):
-    seen = []
-    result = train(LOO, start(), DATA, optimizer=optimizer, callback=seen.append)
-    assert seen == result.history
-
-
-def test_adam_stops_when_it_no_longer_falls():
-    result = train(LOO, start(), DATA, optimizer=Adam(max_iter=500, patience=5, tol=1e-4))
-    assert result.n_iter < 500
-    assert "has not fallen by 0.0001 for 5 steps" in result.message
-
-
-# Being stopped -----------------------------------------------------------------------------------------------
-
-
-def raise_at(step: int, error: BaseException):
-    calls = []
-
-    def callback(_):
-        calls.append(1)
-        if len(calls) == step:
-            raise error
-
-    return callback
-
-
-@each_optimizer
-@pytest.mark.parametrize("step", [1, 4])
-def test_a_callback_may_stop(optimizer, step):
-    hyper = start()
-    result = train(LOO, hyper, DATA, optimizer=optimizer, callback=raise_at(step, StopIteration("Enough.")))
-    assert result.n_iter == step
-    assert "callback" in result.message.lower()
-    assert result.value <= min(s.objective for s in result.history)
-    assert value_of(LOO, hyper) == pytest.approx(result.value, rel=1e-12)
-
-
-@each_optimizer
-@pytest.mark.parametrize("step", [1, 4])
-def test_ctrl_c_keeps_the_best_point_with_a_warning(optimizer, step):
-    hyper = start()
-    with pytest.warns(UserWarning, match=f"Interrupted after {step} steps; the best hyperparameters so far are kept"):
-        result = train(LOO, hyper, DATA, optimizer=optimizer, callback=raise_at(step, KeyboardInterrupt()))
-    assert result.n_iter == step
-    assert "Interrupted" in result.message
-    assert value_of(LOO, hyper) == pytest.approx(result.value, rel=1e-12)
-    assert result.value <= value_of(LOO, start())
-
-
-@each_optimizer
-def test_ctrl_c_in_the_middle_of_an_evaluation_keeps_the_best_point(optimizer):
-    def fail(_, calls):
-        if calls == 6:
-            raise KeyboardInterrupt
-
-    hyper = start()
-    with pytest.warns(UserWarning, match="Interrupted"):
-        result = train(Watched(LOO, fail), hyper, DATA, optimizer=optimizer)
-    assert value_of(LOO, hyper) == pytest.approx(result.value, rel=1e-12)
-
-
-@each_optimizer
-def test_ctrl_c_before_the_first_step_is_passed_on(optimizer):
-    def fail(_, calls):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(Watched(LOO, fail), start(), DATA, optimizer=optimizer)
-
-
-@each_optimizer
-def test_other_errors_of_a_callback_are_passed_on(optimizer):
-    with pytest.raises(RuntimeError, match="mine"):
-        train(LOO, start(), DATA, optimizer=optimizer, callback=raise_at(2, RuntimeError("mine")))
-
-
-# Numerical failures ------------------------------------------------------------------------------------------
 
 
 def test_lbfgs_comes_back_from_a_step_too_far():
@@ -375,13 +174,9 @@ def test_lbfgs_comes_back_from_a_step_too_far():
     assert all(float(np.max(step.hyperparameters["kernel.lengthscale"])) <= wall for step in result.history)
 
 
-@each_optimizer
-def test_a_failure_at_the_start_is_passed_on(optimizer):
-    def fail(*_):
-        raise NumericalError("at the start")
-
-    with pytest.raises(NumericalError, match="at the start"):
-        train(Watched(LOO, fail), start(), DATA, optimizer=optimizer)
+def test_lbfgs_takes_no_batches():
+    with pytest.raises(ValueError, match=r"all rows at once and cannot take batch_size; use optimizer=Adam\(\)"):
+        train(LOO, start(), DATA, optimizer=LBFGS(), batch_size=10)
 
 
 # Mini-batches ------------------------------------------------------------------------------------------------
@@ -389,10 +184,10 @@ def test_a_failure_at_the_start_is_passed_on(optimizer):
 
 def batches_of(order: str, size: int, steps: int, seed: int = 0) -> list[list[int]]:
     """Row numbers of each step's batch."""
-    watched = Watched(Objective("rademacher", complexity_weight="4e/n"))
+    watched = Watched(objective_named("rademacher", complexity_weight="4e/n"))
     generator = torch.Generator().manual_seed(seed)
-    optimizer = Adam(max_iter=steps, batch_size=size, batches=order, generator=generator)
-    train(watched, start(), DATA, optimizer=optimizer)
+    optimizer = Adam(max_iter=steps, batch_order=order)
+    train(watched, start(), DATA, optimizer=optimizer, batch_size=size, generator=generator)
     place = {tuple(row): i for i, row in enumerate(X.tolist())}
     return [[place[tuple(row)] for row in points.tolist()] for points in watched.seen]
 
@@ -426,7 +221,7 @@ def test_training_on_batches_is_repeatable_and_touches_no_global_state(order):
     for _ in range(2):
         hyper = start()
         generator = torch.Generator().manual_seed(5)
-        train(LOO, hyper, DATA, optimizer=Adam(max_iter=10, batch_size=12, batches=order, generator=generator))
+        train(LOO, hyper, DATA, optimizer=Adam(max_iter=10, batch_order=order), batch_size=12, generator=generator)
         ends.append(plain_values(hyper))
     for name in ends[0]:
         np.testing.assert_array_equal(ends[0][name], ends[1][name])
@@ -437,7 +232,7 @@ def test_training_on_batches_is_repeatable_and_touches_no_global_state(order):
 def test_training_on_batches_goes_down_on_all_rows(order):
     hyper = start()
     generator = torch.Generator().manual_seed(0)
-    train(LOO, hyper, DATA, optimizer=Adam(max_iter=60, batch_size=20, batches=order, generator=generator))
+    train(LOO, hyper, DATA, optimizer=Adam(max_iter=60, batch_order=order), batch_size=20, generator=generator)
     assert value_of(LOO, hyper) < value_of(LOO, start())
 
 
@@ -445,12 +240,12 @@ def test_training_on_batches_goes_down_on_all_rows(order):
 def test_a_batch_of_all_rows_is_no_batch(size):
     whole, batch = start(), start()
     train(LOO, whole, DATA, optimizer=Adam(max_iter=6))
-    train(LOO, batch, DATA, optimizer=Adam(max_iter=6, batch_size=size))
+    train(LOO, batch, DATA, optimizer=Adam(max_iter=6), batch_size=size)
     for name, value in plain_values(whole).items():
         np.testing.assert_array_equal(plain_values(batch)[name], value)
 
 
-# Bounds and frozen parameters --------------------------------------------------------------------------------
+# Bounds ------------------------------------------------------------------------------------------------------
 
 
 class Narrow(Gaussian):
@@ -490,20 +285,31 @@ def test_length_scales_that_start_outside_the_bounds_are_not_lost(size, optimize
     assert result.value < before
 
 
-@each_optimizer
-def test_a_frozen_parameter_does_not_move(optimizer):
-    hyper = Hyperparameters(2.0 * Gaussian(1.5) + Laplace(2.0), 0.1)
-    hyper.kernel.left.kernel.log_lengthscale.requires_grad_(False)
-    train(LOO, hyper, DATA, optimizer=optimizer)
-    values = plain_values(hyper)
-    assert float(values["kernel.left.kernel.lengthscale"]) == pytest.approx(1.5, rel=1e-14)
-    assert float(values["kernel.right.lengthscale"]) != pytest.approx(2.0, rel=1e-3)
+# Settings ----------------------------------------------------------------------------------------------------
 
 
-@each_optimizer
-def test_the_ridge_may_be_frozen(optimizer):
-    hyper = start()
-    hyper.log_ridge.requires_grad_(False)
-    result = train(LOO, hyper, DATA, optimizer=optimizer)
-    assert float(hyper.ridge.detach()) == pytest.approx(0.1, rel=1e-14)
-    assert result.value < value_of(LOO, start())
+@pytest.mark.parametrize(
+    ("optimizer", "name"),
+    [
+        (LBFGS(0), "max_iter"),
+        (LBFGS(tol=-1.0), "tol"),
+        (Adam(0.0), "learning_rate"),
+        (Adam(max_iter=2.5), "max_iter"),
+        (Adam(patience=0), "patience"),
+        (Adam(batch_order="sorted"), "batch_order"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_settings_that_make_no_sense_are_refused_by_name(optimizer, name):
+    with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter of {type(optimizer).__name__} must be"):
+        optimizer.checked()
+
+
+def test_an_optimiser_is_cloned_with_its_settings():
+    assert clone(Adam(0.3, 7, 2, tol=0.1, batch_order="sequential")).get_params() == {
+        "learning_rate": 0.3,
+        "max_iter": 7,
+        "patience": 2,
+        "tol": 0.1,
+        "batch_order": "sequential",
+    }
