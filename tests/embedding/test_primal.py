@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.embedding.primal import ridge_weights, ridge_weights_and_leverages
+from kernelwright.embedding.primal import (
+    Moments,
+    left_out_residuals,
+    ridge_weights,
+    ridge_weights_and_influence,
+    ridge_weights_and_leverages,
+)
+from kernelwright.embedding.training_set import TrainingSet
+from tests import reference as naive
 
 M = 3
 WEIGHTS = np.random.default_rng(3).uniform(0.3, 3.0, 12)
@@ -38,7 +46,11 @@ def test_weights_and_leverages_equal_a_plain_solve(n, p, weighted):
 
 @shapes
 @weightings
-@pytest.mark.parametrize("function", [ridge_weights, ridge_weights_and_leverages], ids=["weights", "leverages"])
+@pytest.mark.parametrize(
+    "function",
+    [ridge_weights, ridge_weights_and_leverages, ridge_weights_and_influence],
+    ids=["weights", "leverages", "influence"],
+)
 def test_gradients_equal_finite_differences(n, p, weighted, function):
     *variables, w = problem(n, p, weighted)
     assert torch.autograd.gradcheck(lambda *given: function(*given, w), variables, atol=1e-7, rtol=1e-6)
@@ -78,3 +90,58 @@ def test_single_precision_products_are_used_only_where_the_noise_covers_their_ro
     W = ridge_weights(Z, T, level, w)
     expected, _ = plain_solve(Z.double(), T.double(), level, w)
     np.testing.assert_allclose(W, expected, atol=2e-4 * np.abs(expected).max())
+
+
+@shapes
+@weightings
+def test_the_influence_is_that_of_a_plain_solve(n, p, weighted):
+    given = problem(n, p, weighted)
+    W, U = (value.detach() for value in ridge_weights_and_influence(*given))
+    expected, leverages = plain_solve(*given)
+    np.testing.assert_allclose(W, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose((given[0].detach() * U).sum(1), leverages, rtol=1e-10, atol=1e-12)
+
+
+# Sums over the rows ------------------------------------------------------------------------------------------
+
+N, P, RIDGE = 12, 4, 0.05
+GROUPS = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4, 5, 6, 6])
+PRIOR = np.array([0.5, 0.3, 0.2])
+
+
+def rows(weighted: bool, grouped: bool) -> TrainingSet:
+    rng = np.random.default_rng(1)
+    return TrainingSet.of(
+        torch.from_numpy(rng.normal(size=(N, P))),
+        torch.eye(M, dtype=torch.float64)[torch.from_numpy(rng.integers(0, M, N))],
+        weights=torch.from_numpy(WEIGHTS) if weighted else None,
+        prior=torch.from_numpy(PRIOR),
+        groups=torch.from_numpy(GROUPS) if grouped else None,
+    )
+
+
+@weightings
+@pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
+def test_moments_solve_and_leave_out_as_refits_do(weighted, grouped):
+    data = rows(weighted, grouped)
+    Z, Y, w = data.points, data.targets.numpy(), data.weights.numpy()
+    moments = Moments.of(Z, data.targets, data.weights)
+    factor = moments.factor(RIDGE)
+    K = (Z @ Z.T).numpy()
+    expected = naive.outputs(K, K, Y, naive.noise(w, RIDGE), PRIOR)
+    np.testing.assert_allclose(data.prior + Z @ moments.weights(factor, data.prior), expected, atol=1e-10)
+    left_out = naive.leave_one_out(K, Y, w, RIDGE, PRIOR, GROUPS if grouped else None)
+    np.testing.assert_allclose(moments.left_out(factor, Z, data), left_out, atol=1e-9)
+
+
+@weightings
+@pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
+def test_left_out_residuals_are_those_of_refits(weighted, grouped):
+    data = rows(weighted, grouped)
+    Z, w = data.points, data.weights
+    noise = torch.tensor(RIDGE * data.total_weight, dtype=torch.float64)
+    W, U = ridge_weights_and_influence(Z, data.centred, noise, w)
+    found = left_out_residuals(Z, U, data.centred - Z @ W, data)
+    K = (Z @ Z.T).numpy()
+    refits = naive.leave_one_out(K, data.targets.numpy(), w.numpy(), RIDGE, PRIOR, GROUPS if grouped else None)
+    np.testing.assert_allclose(found, data.targets.numpy() - refits, atol=1e-9)
