@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from kernelwright.parameters import Positive, Simplex, bounds_from_here, plain_gradients, plain_values, raw_bounds
+from kernelwright.parameters import (
+    Parametrised,
+    Positive,
+    Simplex,
+    bounds_from_here,
+    plain_gradients,
+    plain_values,
+    raw_bounds,
+)
 
 
 class Model(nn.Module):
@@ -170,3 +178,51 @@ def test_a_start_beyond_the_bounds_widens_them_unless_they_are_firm():
     low, high = (limit.exp() for limit in bounds_from_here(model, "log_hard"))
     np.testing.assert_allclose(low, [0.1] * 3)
     np.testing.assert_allclose(high, [10.0] * 3)
+
+
+# Parts -------------------------------------------------------------------------------------------------------
+
+
+class Part(Parametrised):
+    """What notes the steps that are passed on to it."""
+
+    def __init__(self, size=1.0):
+        super().__init__()
+        self.size, self.steps = size, []
+
+    def prepare_(self, X, weights=None):
+        self.steps.append(("prepare", len(X), None if weights is None else float(weights.sum())))
+
+    def use_median_(self):
+        self.steps.append("median")
+
+    def tie_(self):
+        self.steps.append("tie")
+
+    def penalty(self):
+        return torch.tensor(self.size, dtype=torch.float64)
+
+
+class Whole(Parametrised):
+    def __init__(self, left, right):
+        super().__init__()
+        self.left, self.right = left, right
+
+
+def test_steps_of_learning_reach_all_parts():
+    whole = Whole(Part(2.0), Whole(Part(3.0), Part(4.0)))
+    points = torch.zeros(5, 2)
+    whole.prepare_(points, torch.ones(5))
+    whole.use_median_()
+    whole.tie_()
+    for part in (whole.left, whole.right.left, whole.right.right):
+        assert part.steps == [("prepare", 5, 5.0), "median", "tie"]
+    assert float(whole.penalty()) == 9.0
+
+
+def test_a_prepared_copy_leaves_the_object_as_it_was():
+    whole = Whole(Part(), Part())
+    made = whole.prepared(torch.zeros(5, 2))
+    assert type(made) is Whole
+    assert made.left.steps == [("prepare", 5, None)]
+    assert whole.left.steps == whole.right.steps == []

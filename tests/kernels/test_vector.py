@@ -106,6 +106,16 @@ def test_prepare_leaves_a_single_length_scale_alone(make):
 
 
 @each_stationary
+def test_a_prepared_copy_is_what_prepare_makes_of_the_kernel(make):
+    kernel, in_place = make("median", ard=True), make("median", ard=True)
+    before = repr(kernel)
+    made = kernel.prepared(torch.from_numpy(X))
+    in_place.prepare_(torch.from_numpy(X))
+    assert repr(kernel) == before
+    assert repr(made) == repr(in_place) != before
+
+
+@each_stationary
 def test_prepare_twice_is_prepare_once(make):
     kernel = make("median", ard=True)
     kernel.prepare_(torch.from_numpy(X))
