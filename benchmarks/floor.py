@@ -52,7 +52,7 @@ def value_and_gradient(
 ) -> Callable[[], object]:
     """Return one evaluation of an objective, with a reused workspace as in the training loop."""
     workspace = Workspace()
-    kernel.prepare(data.points)
+    kernel.prepare_(data.points)
     objective = objective_named(name, complexity_weight="4e/n", loss=loss, precision=precision)
     hyper = Hyperparameters(kernel, 0.01)
     return lambda: objective(hyper, data, workspace)

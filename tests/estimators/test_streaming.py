@@ -45,7 +45,7 @@ def features_of(embedding, rows):
 def test_sums_of_a_block_are_those_of_the_formulas(at_once, monkeypatch):
     monkeypatch.setattr(streaming, "FEATURE_ROWS", at_once)
     kernel = FeatureKernel(Polynomial(2))
-    kernel.prepare(torch.from_numpy(X))
+    kernel.prepare_(torch.from_numpy(X))
     found = sum_points(block(slice(None)), kernel, None, CLASSES)
     Z, T = kernel.features(torch.from_numpy(X)).detach().numpy(), np.eye(3)[Y]
     moments = found.moments
@@ -59,7 +59,7 @@ def test_sums_of_a_block_are_those_of_the_formulas(at_once, monkeypatch):
 
 def test_sums_of_two_blocks_add_up_to_those_of_both():
     kernel = FeatureKernel(RandomFourier(12, seed=1))
-    kernel.prepare(torch.from_numpy(X))
+    kernel.prepare_(torch.from_numpy(X))
     first, second, both = (
         sum_points(block(rows), kernel, None, CLASSES) for rows in (slice(0, 120), slice(120, 300), slice(None))
     )

@@ -73,7 +73,7 @@ class TargetSpace:
         if kernel is None and not labels:
             scaler = fit_scaler("standard", targets.values.reshape(len(targets.values), -1), targets.counts)
         found = cls(targets.values, targets.counts, default if kernel is None else copy.deepcopy(kernel), scaler)
-        found.kernel.prepare(found.points(found.values), torch.from_numpy(found.counts).double())
+        found.kernel.prepare_(found.points(found.values), torch.from_numpy(found.counts).double())
         return found
 
     @property

@@ -157,7 +157,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         points = rows.points
         assert points is not None
         with torch.no_grad(), threads_for(len(points)):
-            kernel.prepare(points, torch.from_numpy(rows.weights))
+            kernel.prepare_(points, torch.from_numpy(rows.weights))
             K = kernel.matrix(points)
             if looks_like_distances(K):
                 warnings.warn(LIKE_DISTANCES, DistanceMatrixWarning, stacklevel=2)

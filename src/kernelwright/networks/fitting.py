@@ -142,7 +142,7 @@ def start(plan: NetworkPlan, data: TrainingSet) -> StartedNetwork:
     network = EmbeddingNetwork(module.float(), head, plan.training.torch_device())
     some = finite(network.features(data.points[:JUDGED_ROWS]))
     if isinstance(head, KernelHead) and not warm:
-        head.kernel.prepare(some, data.weights[:JUDGED_ROWS])
+        head.kernel.prepare_(some, data.weights[:JUDGED_ROWS])
     elif isinstance(asked.ridge, str) and not warm:
         head.ridge = min(max(START_RIDGE * float(some.square().mean()), 1e-8), 1e3)
     return StartedNetwork(network, some.shape[1])
