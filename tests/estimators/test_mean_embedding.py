@@ -640,3 +640,14 @@ def test_a_matrix_that_is_no_kernel_is_refused_with_advice(sine):
     D[1, 0] = D[0, 1] = np.nan
     with pytest.raises(ValueError, match="row 0 and column 1 is NaN"):
         ConditionalMeanEmbedding("precomputed").fit(D, y)
+
+
+@pytest.mark.parametrize("share", [{"kernel_share": 0.5}, {"holdout_share": 0.2}])
+def test_shares_of_the_rows_are_refused(sine, share):
+    with pytest.raises(ValueError, match="learns from all rows"):
+        ConditionalMeanEmbedding(learn=Folds(3, **share)).fit(*sine)
+
+
+def test_the_prior_is_that_of_the_fit(sine):
+    model = ConditionalMeanEmbedding(Gaussian(), learn=None, prior="marginal").fit(*sine)
+    np.testing.assert_allclose(model.set_params(prior="zero").weights(NEW).sum(1), 1.0)

@@ -19,7 +19,8 @@ from kernelwright.estimators import prediction_sets
 from kernelwright.features import Polynomial, RandomFourier
 from kernelwright.kernels import Gaussian
 from kernelwright.solvers import Landmarks
-from kernelwright.uncertainty.conformal import scores_of
+from kernelwright.uncertainty.conformal import Promise, scores_of
+from kernelwright.uncertainty.set_calibration import calibrate_left_out
 
 RNG = np.random.default_rng(0)
 GIVEN = {"learn": None, "ridge": 0.02, "random_state": 0}
@@ -91,7 +92,7 @@ def test_leave_one_out_sets_equal_the_jackknife_by_refitting(class_conditional, 
     sets = PredictionSets(classifier, 0.8, **options).fit(X, y)
     model = sets.classifier_
     model.embedding_ = replace(model.embedding_, support=KernelSupport(0.0))  # no row is far
-    sets._calibrate_left_out()
+    sets.calibration_ = calibrate_left_out(model, Promise(0.8, class_conditional))
     expected = jackknife_plus(model, X, y, new, 0.8, class_conditional)
     assert 0 < expected.mean() < 1
     np.testing.assert_array_equal(sets.predict_set(new), expected)
@@ -100,10 +101,10 @@ def test_leave_one_out_sets_equal_the_jackknife_by_refitting(class_conditional, 
 def test_explicit_features_leave_out_as_their_kernel_does():
     X, y = blobs(80)
     new = RNG.uniform(-1, 2, size=(30, 2))
-    features = Polynomial(3)
+    features = Polynomial(3).fit(X)
     classifier = EmbeddingClassifier(features=features, probability="clip", **GIVEN)
     explicit = PredictionSets(classifier, method="leave-one-out").fit(X, y)
-    rows = explicit._left_out
+    rows = explicit.calibration_.left_out
     for row in (0, 17, 79):
         kept = np.arange(80) != row
         Z = features(X)
@@ -122,7 +123,7 @@ def test_equal_rows_are_left_out_one_at_a_time():
     classifier = EmbeddingClassifier(Gaussian(0.8), **GIVEN)
     twice = PredictionSets(classifier, method="leave-one-out").fit(np.tile(X, (2, 1)), np.tile(y, 2))
     assert twice.n_calibration_ == 80
-    model, rows = twice.classifier_, twice._left_out
+    model, rows = twice.classifier_, twice.calibration_.left_out
     everything, labels = np.tile(X, (2, 1)), np.tile(y, 2)
     place = model.embedding_.rows.place
     for row in (0, 5, 33):
@@ -192,6 +193,23 @@ def test_class_conditional_coverage_holds_for_the_rare_class_too(by_method, meth
         error = conditional[:, 1 + k].std() / np.sqrt(len(conditional))
         assert conditional[:, 1 + k].mean() > 0.8 - 2 * error
     assert by_method[method][:, 3].mean() < 0.7  # which the marginal promise leaves out
+
+
+@each_method
+def test_by_class_is_class_conditional(method):
+    X, y = blobs(100)
+    classifier = EmbeddingClassifier(Gaussian(0.8), **GIVEN)
+    found = [
+        PredictionSets(classifier, 0.8, method=method, random_state=0, **how).fit(X, y).predict_set(X)
+        for how in ({"by": "class"}, {"class_conditional": True}, {})
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any()
+
+
+def test_other_groups_of_coverage_are_refused():
+    with pytest.raises(ValueError, match="'by' parameter"):
+        PredictionSets(LogisticRegression(), by="age").fit(*blobs(40))
 
 
 def test_too_few_rows_for_a_promise_give_all_classes():
@@ -392,7 +410,9 @@ def test_left_out_outputs_of_single_groups_are_those_of_rows():
     alone, grouped = (
         PredictionSets(classifier, method="leave-one-out").fit(X, y, groups=groups) for groups in (None, np.arange(60))
     )
-    torch.testing.assert_close(alone._left_out.outputs, grouped._left_out.outputs, rtol=1e-7, atol=1e-9)
+    torch.testing.assert_close(
+        alone.calibration_.left_out.outputs, grouped.calibration_.left_out.outputs, rtol=1e-7, atol=1e-9
+    )
     new = RNG.uniform(-1, 2, size=(30, 2))
     np.testing.assert_array_equal(alone.predict_set(new), grouped.predict_set(new))
     doubled = PredictionSets(classifier, method="leave-one-out")
