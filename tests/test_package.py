@@ -54,7 +54,8 @@ assert "torch" not in sys.modules
 assert {"EmbeddingClassifier", "kernels", "load"} <= set(dir(kernelwright))
 assert kernelwright.tables.as_table and kernelwright.kernels.Gaussian
 assert kernelwright.EmbeddingClassifier is kernelwright.estimators.EmbeddingClassifier
-assert kernelwright.learning.Rademacher and kernelwright.solvers.Landmarks and kernelwright.research.baselines.GridSearchSVC
+assert kernelwright.learning.Rademacher and kernelwright.solvers.Landmarks
+assert kernelwright.research.baselines.GridSearchSVC
 assert not hasattr(kernelwright, "nothing") and not hasattr(kernelwright, "baselines")
 from kernelwright import *
 assert save and PredictionSets

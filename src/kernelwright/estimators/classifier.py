@@ -90,7 +90,6 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
     callback : callable or None, default=None
         Called with a :class:`~kernelwright.learning.Step` after each step; raise ``StopIteration`` to stop.
     random_state : int, RandomState or None, default=None
-        For samples and mini-batches. No global random state is used.
     verbose : int, default=0
         If positive, the log ``kernelwright`` has a line every so many steps.
 
@@ -237,15 +236,8 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         """Add rows to an embedding of explicit features, which needs only sums over all rows that it has seen.
 
         The first call learns the hyperparameters (and the scale of the inputs) from its rows, which should be a fair
-        sample of some thousand; later calls add theirs and solve again.
-
-        Parameters
-        ----------
-        X, y : array-like
-            Some rows.
-        classes : array-like, optional
-            All classes, in the first call, where its rows may not show all.
-        sample_weight : array-like, optional
+        sample of some thousand, and takes all ``classes`` where these may not show all; later calls add their rows and
+        solve again.
         """
         if "embedding_" in vars(self):
             running = add_rows(self, self._running(), X, y, sample_weight, unit=self._info.unit)

@@ -36,7 +36,7 @@ class Tabular(LengthScaled):
     """A learned sum of three kernels on two views of a table.
 
     A point is ``[z | q]``: the same features squashed (z) and as normal ranks (q); see
-    :class:`kernelwright.inputs.scaling.TableViews`. With l the ``lengthscale`` of each feature and m its geometric mean::
+    :class:`~kernelwright.inputs.scaling.TableViews`. With l the ``lengthscale`` of each feature, m its geometric mean::
 
         k = w_0 exp(-sum_d |z_d - z'_d| / l_d)
           + w_1 exp(-sum_d (z_d - z'_d)^2 / (2 smooth^2 l_d / m))

@@ -18,20 +18,10 @@ word                object
 from typing import Any
 
 from kernelwright.inputs.options import option_of
+from kernelwright.learning.base import Choice, Given, LearningMethod, LearningTask, Median
 from kernelwright.learning.grid import CrossValidation
 from kernelwright.learning.loop import Step, train
-from kernelwright.learning.methods import (
-    Choice,
-    EmpiricalRisk,
-    Folds,
-    Given,
-    HeldOut,
-    LearningMethod,
-    LearningTask,
-    LeaveOneOut,
-    Median,
-    Rademacher,
-)
+from kernelwright.learning.methods import EmpiricalRisk, Folds, HeldOut, LeaveOneOut, Rademacher
 from kernelwright.learning.optimisers import LBFGS, Adam
 from kernelwright.learning.recipes import Auto
 

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.kernels import Kernel
+from kernelwright.learning.base import MANY, SHARES, Choice, LearningMethod, LearningTask
 from kernelwright.learning.loop import Step, stopping
-from kernelwright.learning.methods import MANY, SHARES, Choice, LearningMethod, LearningTask
 from kernelwright.numerics.threads import on_one_thread, threads_for
 from kernelwright.objectives import FoldsObjective, Hyperparameters, Objective
 from kernelwright.objectives.losses import BRIER
@@ -35,7 +35,7 @@ class CrossValidation(LearningMethod):
     ----------
     n_folds : int, default=5
     kernel_share, holdout_share : float or None, default=None
-        See :class:`~kernelwright.learning.methods.LearningMethod`.
+        See :class:`~kernelwright.learning.base.LearningMethod`.
     """
 
     word: ClassVar[str] = "cross-validation"

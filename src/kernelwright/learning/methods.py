@@ -1,22 +1,21 @@
-"""Ways to choose hyperparameters, as a user names them."""
+"""Ways to learn hyperparameters by gradient, as a user names them."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.inputs.options import Option, option_of
+from kernelwright.inputs.options import option_of
 from kernelwright.kernels import FeatureKernel, Kernel
+from kernelwright.learning.base import MANY, SHARES, Choice, LearningMethod, LearningTask
 from kernelwright.learning.collapse import warn_of_collapse
-from kernelwright.learning.loop import Step, train
+from kernelwright.learning.loop import train
 from kernelwright.learning.optimisers import LBFGS, OPTIMIZERS, Adam, Optimizing
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives import (
@@ -33,133 +32,7 @@ from kernelwright.objectives.losses import EPSILON, Loss, complexity_multiplier,
 from kernelwright.objectives.splits import ShareOfRows
 from kernelwright.storage.saved import saved
 
-__all__ = [
-    "MANY",
-    "Choice",
-    "EmpiricalRisk",
-    "Folds",
-    "Given",
-    "HeldOut",
-    "LearningMethod",
-    "LearningTask",
-    "LeaveOneOut",
-    "Median",
-    "Rademacher",
-]
-
-MANY = 8000  # rows; methods that look at all rows at once take samples or mini-batches of more
-START_RIDGE = 0.01  # a safer start than the 1 of [Hsu2018]_
-
-
-@dataclass(frozen=True)
-class LearningTask:
-    """A kernel to be learned, and what its learning may use."""
-
-    kernel: Kernel  # it is changed: pass a copy
-    data: TrainingSet
-    ridge: float | str  # where learning starts, or "auto"
-    generator: torch.Generator
-    loss: Loss | None = None  # of targets that are no classes, in place of the method's own
-    precision: str = "double"  # of factors; "auto" is single for very many rows
-    callback: Callable[[Step], Any] | None = None
-    warm: bool = False  # kernel and ridge come from an earlier fit: refine them
-    average: bool = False  # the default recipe may return the mean of two kernels
-
-    @property
-    def start_ridge(self) -> float:
-        """The ridge as given, or a safe start."""
-        return START_RIDGE if isinstance(self.ridge, str) else float(self.ridge)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Hyperparameters that were chosen, and how."""
-
-    kernel: Kernel
-    ridge: float
-    value: float  # of the objective, NaN where none was used
-    history: list[Step]
-    message: str
-    batch_size: int | None = None  # rows of a mini-batch, where there were any
-
-
-SHARES: dict[str, list[Any]] = {
-    "kernel_share": [Interval(Real, 0, 1, closed="neither"), None],
-    "holdout_share": [Interval(Real, 0, 1, closed="neither"), None],
-}
-
-
-class LearningMethod(Option):
-    """A way to choose a kernel's numbers and the ridge.
-
-    All methods take two more settings. ``kernel_share`` is the share of the rows that the kernel, the ridge and the
-    scale of the inputs are learned from, at random; the embedding is then solved on the *other* rows, so that
-    ``risk_bound`` has its fixed-kernel form. ``None`` takes all rows for both, which predicts better.
-    ``holdout_share`` is the share of the rows that are not fitted at all but kept for ``risk_bound("holdout")``.
-    """
-
-    kernel_share: float | None
-    holdout_share: float | None
-
-    learns: ClassVar[bool] = True  # whether the kernel and the ridge are fitted to the targets
-    shrinks_to_frequencies: ClassVar[bool] = False  # whether outputs return to the class frequencies far from the data
-
-    @abstractmethod
-    def choose(self, task: LearningTask) -> Choice:
-        """Choose the hyperparameters, for a kernel that is prepared."""
-
-    @property
-    def matrix_rows(self) -> int:
-        """Rows at most whose kernel matrix is held while hyperparameters are learned."""
-        return MANY
-
-    @property
-    def mini_batches(self) -> int | None:
-        """Rows of a mini-batch, where these were asked for."""
-        return None
-
-
-@saved("learn-given")
-class Given(LearningMethod):
-    """Hyperparameters as they are given: nothing is learned (the word is ``None``)."""
-
-    word: ClassVar[str] = "given"
-    learns: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARES
-
-    def __init__(self, *, kernel_share: float | None = None, holdout_share: float | None = None) -> None:
-        self.kernel_share = kernel_share
-        self.holdout_share = holdout_share
-
-    @property
-    def matrix_rows(self) -> int:  # noqa: D102
-        return 0
-
-    def choose(self, task: LearningTask) -> Choice:  # noqa: D102
-        return Choice(task.kernel, task.start_ridge, math.nan, [], "Hyperparameters as given.")
-
-
-@saved("learn-median")
-class Median(LearningMethod):
-    """The median heuristic: length scales at the median distance. It uses no labels; the ridge stays as given."""
-
-    word: ClassVar[str] = "median"
-    learns: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARES
-
-    def __init__(self, *, kernel_share: float | None = None, holdout_share: float | None = None) -> None:
-        self.kernel_share = kernel_share
-        self.holdout_share = holdout_share
-
-    @property
-    def matrix_rows(self) -> int:  # noqa: D102
-        return 0
-
-    def choose(self, task: LearningTask) -> Choice:  # noqa: D102
-        task.kernel.use_median_()
-        task.kernel.prepare_(task.data.points, task.data.weights)
-        return Choice(task.kernel, task.start_ridge, math.nan, [], "Length scales at the median distance.")
-
+__all__ = ["EmpiricalRisk", "Folds", "HeldOut", "LeaveOneOut", "Rademacher"]
 
 GRADIENT: dict[str, Any] = SHARES | {
     "optimizer": "no_validation",  # option_of has advice where a class is passed for an object

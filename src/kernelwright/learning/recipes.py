@@ -12,8 +12,9 @@ from sklearn.utils._param_validation import Interval
 
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import ConvexSum
+from kernelwright.learning.base import MANY, SHARES, Choice, LearningMethod, LearningTask
 from kernelwright.learning.loop import Step, TrainingResult, train
-from kernelwright.learning.methods import MANY, SHARES, WEIGHT, Choice, LearningMethod, LearningTask
+from kernelwright.learning.methods import WEIGHT
 from kernelwright.learning.optimisers import LBFGS
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives import CalibratedLogLoss, Hyperparameters, LeaveOneOutObjective
@@ -50,7 +51,7 @@ class Auto(LearningMethod):
     tol : float, default=1e-5
         A stage ends when the objective changes by less, relative to its size.
     kernel_share, holdout_share : float or None, default=None
-        See :class:`~kernelwright.learning.methods.LearningMethod`.
+        See :class:`~kernelwright.learning.base.LearningMethod`.
     """
 
     word: ClassVar[str] = "auto"

@@ -143,8 +143,8 @@ def factorise(K: Tensor, noise: Tensor | float = 0.0, memory: Tensor | None = No
     raise NumericalError(
         f"A {len(K)} x {len(K)} kernel matrix is not positive definite, even with {jitter:.1e} added to its "
         "diagonal. Likely causes: (a) the kernel is indefinite: use KreinSVC, which takes such kernels, or correct its "
-        "spectrum first (kernelwright.similarity.indefinite.correct); (b) the ridge is far too small: raise it; (c) all kernel "
-        "values are zero, or so small that they vanish."
+        "spectrum first (kernelwright.similarity.indefinite.correct); (b) the ridge is far too small: raise it; "
+        "(c) all kernel values are zero, or so small that they vanish."
     )
 
 
