@@ -103,6 +103,7 @@ def test_nested_settings_are_reached_by_name():
     [
         (Rademacher(0.3, epsilon=0.1), RademacherObjective(0.3, ClippedLogLoss(0.1))),
         (HeldOut(), HeldOutObjective("1/n", folds=ShareOfRows(0.5))),
+        (HeldOut(share=0.3), HeldOutObjective("1/n", folds=ShareOfRows(0.3))),
         (LeaveOneOut(loss="calibrated"), LeaveOneOutObjective("1/n", CalibratedLogLoss())),
         (Folds(3, complexity_weight=0.2, loss="log"), FoldsObjective(0.2, ClippedLogLoss(), folds=3)),
         (Folds(N + 5), FoldsObjective(folds=N)),  # no more folds than rows

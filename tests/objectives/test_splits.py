@@ -9,8 +9,16 @@ import torch
 from kernelwright.embedding import TrainingSet
 from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian
-from kernelwright.objectives import HeldOutObjective, Hyperparameters, objective_named, value_and_gradient
-from kernelwright.objectives.splits import LastRows
+from kernelwright.learning import HeldOut
+from kernelwright.objectives import (
+    ClippedLogLoss,
+    FoldsObjective,
+    HeldOutObjective,
+    Hyperparameters,
+    objective_named,
+    value_and_gradient,
+)
+from kernelwright.objectives.splits import LastRows, ShareOfRows
 from tests import reference as naive
 from tests.objectives.problem import GROUPS, LABELS, RIDGE, WEIGHTS, M, N, X, Y, rows, settings
 
@@ -75,3 +83,40 @@ def test_rows_are_arranged_by_their_folds(name):
     arranged = objective_named(name, folds=folds).arranged(rows())
     expected = X[np.argsort(folds, kind="stable")]
     np.testing.assert_array_equal(arranged.points, expected)
+
+
+# Many rows, and groups that are not in order -------------------------------------------------------------------
+
+RANDOM = np.random.default_rng(0)
+POINTS, CLASSES, MANY_GROUPS = RANDOM.normal(size=(60, 2)), RANDOM.integers(0, 2, 60), RANDOM.integers(0, 12, 60)
+
+
+def many_rows(groups=None) -> TrainingSet:
+    named = None if groups is None else torch.from_numpy(groups)
+    return TrainingSet.of(torch.from_numpy(POINTS), one_hot(CLASSES, 2), groups=named)
+
+
+def value(objective, data) -> float:
+    return objective(Hyperparameters(Gaussian(1.0), 0.1), data).value
+
+
+@pytest.mark.parametrize("kind", [HeldOutObjective, FoldsObjective])
+def test_groups_that_are_not_in_order_are_scored_as_a_whole(kind):
+    data = many_rows(MANY_GROUPS)
+    by_name = value(kind(folds=tuple(data.folds(2).tolist())), data)
+    assert value(kind(folds=2), data) == pytest.approx(by_name, rel=1e-12)
+
+
+@pytest.mark.parametrize("groups", [None, MANY_GROUPS], ids=["rows", "groups"])
+def test_a_share_of_the_rows_is_scored(groups):
+    data = many_rows(groups)
+    by_name = HeldOutObjective(0.1, folds=tuple(data.part(0.3).tolist()))
+    assert value(HeldOutObjective(0.1, folds=ShareOfRows(0.3)), data) == pytest.approx(value(by_name, data), rel=1e-12)
+
+
+def test_held_out_learning_scores_half_of_the_rows_unless_another_share_is_given():
+    data, loss = many_rows(), ClippedLogLoss(1e-15)
+    half = HeldOut(0.1).objective(data, None, "double")
+    assert value(half, data) == value(HeldOutObjective(0.1, loss, folds=2), data)
+    third = HeldOut(0.1, share=1 / 3).objective(data, None, "double")
+    assert value(third, data) == value(HeldOutObjective(0.1, loss, folds=ShareOfRows(1 / 3)), data)
