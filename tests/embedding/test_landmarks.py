@@ -6,8 +6,8 @@ import torch
 
 from kernelwright.embedding import TrainingSet, embed
 from kernelwright.embedding.landmarks import KernelRows, embed_by_landmarks
-from kernelwright.embedding.training_set import smoothed_prior
 from kernelwright.inputs.labels import one_hot
+from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Gaussian, KroneckerDelta, Laplace, Matern, Spectrum, Tabular
 
 N, M = 150, 3
@@ -21,7 +21,7 @@ kernels = pytest.mark.parametrize("kernel", [Gaussian(1.5), Laplace(3.0), Tabula
 
 def data(weighted: bool = False, centred: bool = True) -> TrainingSet:
     Y, w = one_hot(LABELS, M), torch.from_numpy(WEIGHTS if weighted else np.ones(N))
-    return TrainingSet.of(torch.from_numpy(X), Y, weights=w, prior=smoothed_prior(Y, w) if centred else None)
+    return TrainingSet.of(torch.from_numpy(X), Y, weights=w, prior=ClassTargets(M).prior(Y, w) if centred else None)
 
 
 @kernels

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.embedding.training_set import TrainingSet, smoothed_prior
+from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.inputs.labels import one_hot
 from tests import reference as naive
 
@@ -139,14 +139,6 @@ def test_no_fold_is_empty_and_all_are_of_one_size(labels, n_folds):
 @given(labels=labels, n_folds=st.integers(2, 5))
 def test_rows_take_turns_one_stratum_after_the_other(labels, n_folds):
     np.testing.assert_array_equal(numbered(labels).folds(n_folds), naive.turns(np.array(labels), n_folds))
-
-
-@pytest.mark.parametrize("w", [ONES, HALVES], ids=["ones", "any"])
-def test_smoothed_prior_adds_one_row_shared_by_all_classes(w):
-    expected = [(w[k == LABELS].sum() + 1 / M) / (w.sum() + 1) for k in range(M)]
-    found = smoothed_prior(one_hot(LABELS, M), tensor(w))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert float(found.sum()) == pytest.approx(1.0)
 
 
 def uneven(n: int = 1000) -> TrainingSet:

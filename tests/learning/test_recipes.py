@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from kernelwright.embedding import TrainingSet, embed
-from kernelwright.embedding.training_set import smoothed_prior
 from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.scaling import TableViews
+from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Gaussian, Tabular
 from kernelwright.learning import Auto, Choice
 from kernelwright.objectives import BrierLoss, Hyperparameters, objective_named
@@ -31,7 +31,7 @@ def test_auto_improves_on_its_start():
 def test_auto_learns_the_default_kernel_of_a_table():
     views = TableViews().fit_transform(X)
     targets = one_hot(LABELS, 2)
-    rows = data(views, prior=smoothed_prior(targets, torch.ones(N, dtype=torch.float64)))
+    rows = data(views, prior=ClassTargets(2).prior(targets, torch.ones(N, dtype=torch.float64)))
     choice = run(Tabular(), Auto(), rows)
     assert choice.kernel.lengthscale.shape == (2,)
     assert accuracy(choice, rows) > 0.85

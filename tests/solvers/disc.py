@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from kernelwright.embedding import TrainingSet
-from kernelwright.embedding.training_set import smoothed_prior
 from kernelwright.inputs.labels import one_hot
+from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Gaussian
 from kernelwright.solvers import Solution, Solver
 
@@ -20,7 +20,7 @@ KERNEL, RIDGE = Gaussian(0.7), 1e-4
 
 def data() -> TrainingSet:
     Y, w = one_hot(LABELS, 2), torch.ones(N, dtype=torch.float64)
-    return TrainingSet.of(torch.from_numpy(X), Y, weights=w, prior=smoothed_prior(Y, w))
+    return TrainingSet.of(torch.from_numpy(X), Y, weights=w, prior=ClassTargets(2).prior(Y, w))
 
 
 def random() -> torch.Generator:

@@ -8,8 +8,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from kernelwright import EmbeddingClassifier, MemoryBudgetError
 from kernelwright.embedding import TrainingSet
-from kernelwright.embedding.training_set import smoothed_prior
 from kernelwright.inputs.labels import one_hot
+from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Gaussian
 from kernelwright.solvers import SOLVERS, Auto, Exact, Fourier, Herding, Landmarks, solver_of
 from tests.solvers.disc import RNG, TRUTH, N, X, outputs, random, solve
@@ -85,7 +85,7 @@ def test_a_solution_has_a_coefficient_for_every_point_or_feature_and_output(word
 def test_calibration_outputs_have_not_seen_their_targets(solver):
     """With labels that are a coin's toss, outputs at rows that were fitted would look better than a coin."""
     Y, w = one_hot(RNG.integers(0, 2, N), 2), torch.ones(N, dtype=torch.float64)
-    noisy = TrainingSet.of(torch.from_numpy(X), Y, weights=w, prior=smoothed_prior(Y, w))
+    noisy = TrainingSet.of(torch.from_numpy(X), Y, weights=w, prior=ClassTargets(2).prior(Y, w))
     found = solver.solve(Gaussian(0.1), noisy, 1e-6, random())
     assert float((found.left_out.outputs.argmax(1) == found.left_out.rows.strata).double().mean()) < 0.7
 

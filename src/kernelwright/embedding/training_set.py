@@ -210,12 +210,6 @@ class TrainingSet:
         return (torch.randperm(n_units, generator=generator) % min(n_parts, n_units))[unit]
 
 
-def smoothed_prior(targets: Tensor, weights: Tensor) -> Tensor:
-    """Class frequencies with one extra row that is shared by all classes, so that none is zero."""
-    counts = weights @ targets
-    return (counts + 1.0 / targets.shape[1]) / (weights.sum() + 1.0)
-
-
 def _dealt(strata: Tensor, numbers: Tensor) -> Tensor:
     """Give one of the numbers to each, in the order of the strata."""
     dealt = torch.empty_like(numbers)
