@@ -44,7 +44,7 @@ def test_what_openml_gives_is_checked_and_cached(folders, monkeypatch):
         labels = np.array(["N", "O"])[np.arange(100) % 2]
         return type("Frame", (), {"data": np.arange(900.0).reshape(100, 9), "target": labels})
 
-    monkeypatch.setattr(datasets.sklearn_datasets, "fetch_openml", ask)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", ask)
     first = datasets.load("fertility")
     again = datasets.load("fertility")
     assert calls == [1473]
@@ -68,7 +68,7 @@ def test_a_missing_set_says_where_it_was_looked_for(folders, monkeypatch):
 @pytest.mark.parametrize("how", ["1", "yes"])
 def test_offline_nothing_is_asked_of_the_network(folders, monkeypatch, how):
     monkeypatch.setenv("KERNELWRIGHT_OFFLINE", how)
-    monkeypatch.setattr(datasets.sklearn_datasets, "fetch_openml", lambda **options: pytest.fail("asked"))
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **options: pytest.fail("asked"))
     with pytest.raises(datasets.DataSetNotFoundError, match="KERNELWRIGHT_OFFLINE is set"):
         datasets.load("heart")
     assert len(datasets.load("wine")[0]) == 178  # what is here is still here
@@ -77,7 +77,7 @@ def test_offline_nothing_is_asked_of_the_network(folders, monkeypatch, how):
 @pytest.mark.parametrize("how", ["", "0"])
 def test_offline_may_be_said_not_to_be(folders, monkeypatch, how):
     monkeypatch.setenv("KERNELWRIGHT_OFFLINE", how)
-    monkeypatch.setattr(datasets.sklearn_datasets, "fetch_openml", lambda **options: 1 / 0)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **options: 1 / 0)
     with pytest.raises(datasets.DataSetNotFoundError, match="did not give it: division by zero"):
         datasets.load("heart")
 
@@ -102,7 +102,7 @@ def test_the_data_folder_agrees_with_what_is_known(data_folder):
 def test_a_cache_that_cannot_be_written_costs_a_warning_and_no_data(folders, monkeypatch):
     (folders / "cache").write_text("a file where a folder should be")
     frame = type("Frame", (), {"data": np.arange(900.0).reshape(100, 9), "target": np.array(["N", "O"] * 50)})
-    monkeypatch.setattr(datasets.sklearn_datasets, "fetch_openml", lambda **options: frame)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **options: frame)
     with pytest.warns(UserWarning, match="could not be kept in the cache"):
         X, _ = datasets.load("fertility")
     assert X.shape == (100, 9)

@@ -1,10 +1,10 @@
 """Kernels made from data: embeddings that learn their own kernel, and kernel functions learned from pairs.
 
-Names are loaded when they are first used: importing torch takes seconds, and not all who import this need it at once.
+A name is loaded when it is first used, because importing torch and scikit-learn takes seconds.
 """
 
+from difflib import get_close_matches
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         hyperkernels,
         kernels,
         learning,
+        networks,
         objectives,
         research,
         solvers,
@@ -73,30 +74,52 @@ __all__ = [
     "kernels",
     "learning",
     "load",
+    "networks",
     "objectives",
     "research",
     "save",
     "solvers",
 ]
 
-_ROOMS = ("estimators", "errors", "persistence", "research.baselines")  # where names without a room of their own live
+# The module of each public name that is not a module itself.
+_MODULES = {
+    "AlignmentKernel": "research.baselines",
+    "CalibrationWarning": "errors",
+    "CollapseWarning": "errors",
+    "ConditionalMeanEmbedding": "estimators",
+    "DistanceMatrixWarning": "errors",
+    "EmbeddingClassifier": "estimators",
+    "EmbeddingNetworkClassifier": "estimators",
+    "HyperKernelRidge": "estimators",
+    "HyperKernelSVR": "estimators",
+    "KreinSVC": "estimators",
+    "LearnedKernelClassifier": "estimators",
+    "MemoryBudgetError": "errors",
+    "ModelFileError": "errors",
+    "NumericalError": "errors",
+    "NumericalRepairWarning": "errors",
+    "OverfitWarning": "errors",
+    "PrecisionWarning": "errors",
+    "PredictionSets": "estimators",
+    "WorkerLostError": "errors",
+    "load": "persistence",
+    "save": "persistence",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__ or (name.islower() and name not in ("load", "save")):
-        return _room(name)
-    rooms = (import_module(f"{__name__}.{room}") for room in _ROOMS)
-    found = next(getattr(room, name) for room in rooms if name in getattr(room, "__all__", dir(room)))
-    globals()[name] = found  # the next time it is simply there
+    if name in _MODULES:
+        found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    elif name in __all__:
+        found = import_module(f"{__name__}.{name}")
+    else:
+        near = get_close_matches(name, __all__, n=1)
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}{f'. Did you mean {near[0]!r}?' if near else ''}"
+        )
+    globals()[name] = found  # from now on Python finds it by itself
     return found
 
 
-def _room(name: str) -> Any:
-    path = f"{__name__}.{name}"
-    if name.startswith("_") or find_spec(path) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(path)
-
-
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return list(__all__)

@@ -7,16 +7,14 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from kernelwright.numerics.memory import Room, in_words, room_below_limits
+from kernelwright.numerics.memory import Room, in_words, lacked_memory, room_below_limits
 
 # Bytes that Python, scikit-learn, pandas and the rest take when they are loaded.
 BESIDES_TORCH = Room(addresses=560 * 2**20, data=350 * 2**20)
 
-OUT_OF_MEMORY = ("failed to map segment", "allocate memory")  # what a library says that cannot be loaded
-
 
 def main() -> None:
-    """Load the command line, if it can be loaded, and run it."""
+    """Run the command line, if this process may take the memory that its libraries need."""
     room, needed = room_below_limits(), _taken_by_loading()
     if any(left < least for left, least in zip(room, needed, strict=True)):
         _refuse(room, needed)  # to try would end in an abort of torch's
@@ -25,11 +23,12 @@ def main() -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from kernelwright.cli import main as run
+
+        run()
     except (ImportError, MemoryError) as error:
-        if isinstance(error, ImportError) and not any(words in str(error) for words in OUT_OF_MEMORY):
+        if isinstance(error, ImportError) and not lacked_memory(error):
             raise
         _refuse(room, needed)
-    run()
 
 
 def _taken_by_loading() -> Room:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from sklearn import datasets as sklearn_datasets
 
 from kernelwright.storage.files import whole_file
 
@@ -92,6 +91,8 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
         return _read(path)
     source = SOURCES.get(name)
     if source is not None and source.in_sklearn:
+        from sklearn import datasets as sklearn_datasets
+
         X, y = getattr(sklearn_datasets, source.in_sklearn)(return_X_y=True)
         return X, y.astype(np.int64)
     cached = _cache_folder() / f"{name}.npz"
@@ -128,7 +129,9 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ask_openml(source: Source) -> tuple[np.ndarray, np.ndarray]:
-    frame = sklearn_datasets.fetch_openml(data_id=source.openml_id, as_frame=False, parser="liac-arff")
+    from sklearn.datasets import fetch_openml
+
+    frame = fetch_openml(data_id=source.openml_id, as_frame=False, parser="liac-arff")
     X, y = np.asarray(frame.data, dtype=np.float64), np.unique(frame.target, return_inverse=True)[1]
     shape = (*X.shape, int(y.max()) + 1)
     if shape != (source.n_rows, source.n_features, source.n_classes):

@@ -101,10 +101,10 @@ def test_too_little_memory_is_a_sentence(fault, files, tmp_path, monkeypatch):
     monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 100.0)
     fault(fit, "needs about")
 
-    def none(*arguments):
+    def none(*arguments, **choices):
         raise MemoryError
 
-    monkeypatch.setattr(classify, "read_table", none)
+    monkeypatch.setattr(classify, "scan_table", none)
     fault(fit, "not enough memory")
 
 
@@ -170,18 +170,18 @@ def test_the_command_line_itself(fault):
 
 
 def test_a_fault_of_our_own_is_a_sentence_too(fault, files, monkeypatch):
-    def broken(*arguments):
+    def broken(*arguments, **choices):
         raise KeyError("surprise")
 
-    monkeypatch.setattr(classify, "read_table", broken)
+    monkeypatch.setattr(classify, "scan_table", broken)
     fault(["predict", files.model, files.test], "fault of kernelwright: KeyError: 'surprise'", status=70)
 
 
 def test_an_interrupt_is_one_line_and_status_130(fault, files, monkeypatch):
-    def interrupted(*arguments):
+    def interrupted(*arguments, **choices):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(classify, "read_table", interrupted)
+    monkeypatch.setattr(classify, "scan_table", interrupted)
     fault(["predict", files.model, files.test], "stopped", status=130)
 
 
@@ -288,7 +288,7 @@ def slow(*arguments):
     for _ in range(10**9):
         pass
 
-classify.load_model = slow
+classify.check_model = slow
 sys.argv = ["kernelwright", "predict", "none.kw", "none.csv"]
 cli.main()
 """

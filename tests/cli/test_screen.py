@@ -11,7 +11,9 @@ import kernelwright
 from kernelwright.cli import run
 from kernelwright.cli.screen import caught_warnings, print_table, say, tell
 from kernelwright.errors import CollapseWarning, NumericalRepairWarning, PrecisionWarning
-from kernelwright.tables import write_bytes
+from kernelwright.evaluation.cross_validation import cross_validate
+from kernelwright.persistence import check_model_file
+from kernelwright.tables import TabularModel, write_bytes
 from kernelwright.tables.writing import visible
 
 
@@ -55,7 +57,7 @@ def test_warnings_that_differ_in_numbers_are_one(capsys):
 
 
 def test_the_solver_that_did_not_converge_is_heard_on_the_command_line(files, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("kernelwright.tables.model.TabularModel.fit", warn_and(kernelwright.tables.TabularModel.fit))
+    monkeypatch.setattr("kernelwright.tables.model.TabularModel.fit", warn_and(TabularModel.fit))
     fit = ["fit", files.train, "-t", "species", "--no-cv", "-o", str(tmp_path / "m.kw")]
     assert run(fit) == 0
     assert capsys.readouterr().err.count("Conjugate gradients stopped") == 1
@@ -70,14 +72,14 @@ def warn_and(function):
 
 
 def test_what_happens_in_folds_only_is_said_to_be_there(files, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("kernelwright.cli.classify.cross_validate", warn_and(kernelwright.evaluation.cross_validate))
+    monkeypatch.setattr("kernelwright.cli.fitting.cross_validate", warn_and(cross_validate))
     fit = ["fit", files.train, "-t", "species", "--folds", "2", "-o", str(tmp_path / "m.kw")]
     assert run(fit) == 0
     assert capsys.readouterr().err == "Note: in cross-validation: Conjugate gradients stopped after 9 steps.\n"
 
 
 def test_warnings_before_a_fault_are_told_too(files, capsys, monkeypatch):
-    monkeypatch.setattr("kernelwright.cli.classify.load_model", warn_and(lambda path, kind: kernelwright.load(path)))
+    monkeypatch.setattr("kernelwright.cli.classify.check_model", warn_and(check_model_file))
     assert run(["predict", files.train, files.test]) != 0
     err = capsys.readouterr().err.splitlines()
     assert err[0].startswith("Note: Conjugate gradients")

@@ -127,11 +127,11 @@ def write_table(path, n):
 
 COMMAND = """
 import resource, sys
-from kernelwright import cli
+from kernelwright.cli import fitting, run, scoring
 with open("/proc/self/statm") as numbers:
     mapped = int(numbers.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (mapped + 250 * 2**20, resource.RLIM_INFINITY))
-sys.exit(cli.run(sys.argv[1:]))
+sys.exit(run(sys.argv[1:]))
 """
 
 
@@ -163,22 +163,27 @@ def test_a_limit_below_what_the_program_itself_needs_is_one_sentence(tmp_path, k
 
 
 @linux
-def test_a_library_that_cannot_be_mapped_is_the_limit_too():
-    """Between what the program needs at least and what it needs on this machine."""
+@pytest.mark.parametrize("module", ["kernelwright.cli", "kernelwright.cli.fitting"])
+def test_a_library_that_cannot_be_mapped_is_the_limit_too(tmp_path, module):
+    """Between what the program needs at least and what it needs on this machine, also inside a command."""
     code = """
 import sys
 from kernelwright import __main__
 class Broken:
     def find_spec(self, name, *_):
-        if name == "kernelwright.cli":
-            raise ImportError(sys.argv[1])
+        if name == module:
+            raise ImportError(error)
+module, error, *words = sys.argv[1:]
+sys.argv[1:] = words
 sys.meta_path.insert(0, Broken())
 __main__.main()
 """
-    done = python(code, "libtorch_cpu.so: failed to map segment from shared object")
+    write_table(tmp_path / "t.csv", 20)
+    command = ["fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.kw"]
+    done = python(code, module, "libtorch_cpu.so: failed to map segment from shared object", *command)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "Raise the limit." in done.stderr
-    other = python(code, "No module named 'typer'")
-    assert other.returncode == 1
+    other = python(code, module, "No module named 'typer'", *command)
+    assert other.returncode == (1 if module == "kernelwright.cli" else 70)
     assert "No module named 'typer'" in other.stderr

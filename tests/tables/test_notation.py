@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from kernelwright.tables import Table, TrainingTable, as_table, describe_columns, prepare
-from kernelwright.tables.notation import is_number, read_numbers, read_numbers_as
+from kernelwright.tables.notation import read_numbers, read_numbers_as
 
 
 def reading_of(*cells, **choices):
@@ -200,10 +200,3 @@ def test_a_reading_is_the_same_for_one_row_and_for_many():
     notation = read_numbers(cells).notation
     alone = [read_numbers_as(cells[k : k + 1].reset_index(drop=True), notation).values[0] for k in range(3)]
     assert alone == [1234.5, 12.0, 3671.0]
-
-
-@pytest.mark.parametrize(
-    ("word", "is_one"), [("1,5", True), (" 2 ", True), ("1e3", True), ("5 kg", False), ("a", False)]
-)
-def test_a_cell_is_a_number_or_not(word, is_one):
-    assert is_number(word) is is_one

@@ -14,6 +14,7 @@ import typer
 import kernelwright
 from kernelwright.cli import classify, kernels, papers
 from kernelwright.cli.screen import caught_warnings, note, say, tell
+from kernelwright.numerics.memory import lacked_memory
 
 __all__ = ["app", "main", "run"]
 
@@ -97,7 +98,10 @@ def _ask_again() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and give its exit status: a fault of the input is one sentence on standard error and status 2."""
+    """Run a command and give its exit status: a fault of the input is one sentence on standard error and status 2.
+
+    Only where a library cannot be loaded for lack of memory, the ImportError is left to the caller.
+    """
     try:
         result = _told(list(arguments))
         sys.stdout.flush()
@@ -109,7 +113,11 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE
     except Exception as error:
-        return _tell(error) if Stop.asked is None else _stopped()  # an import was broken off, say
+        if Stop.asked is not None:
+            return _stopped()  # an import was broken off, say
+        if lacked_memory(error):
+            raise  # kernelwright.__main__ says how much is needed, and ends the process at once
+        return _tell(error)
     if result == 128 + signal.SIGINT:  # typer's answer to a KeyboardInterrupt
         return _stopped()
     return result if isinstance(result, int) else 0

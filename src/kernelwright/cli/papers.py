@@ -23,10 +23,11 @@ def demo(
     ),
 ) -> None:
     """Learn kernels for three small data sets, next to a grid-searched SVM and a random forest."""
+    output.mkdir(parents=True, exist_ok=True)
+
     from kernelwright.reports import render_page, write_whole
     from kernelwright.research.experiments.demo import TASKS, pictures, rows_of
 
-    output.mkdir(parents=True, exist_ok=True)
     started, results, rows = time.perf_counter(), {}, []
     with progress() as bars, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the comparison's own warnings would only hide the table

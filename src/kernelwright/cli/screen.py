@@ -24,7 +24,6 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
-from sklearn.exceptions import ConvergenceWarning
 
 from kernelwright.tables.writing import visible
 
@@ -129,7 +128,7 @@ def caught_warnings() -> Iterator[dict[str, str]]:
     found: dict[str, str] = {}
 
     def keep(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if issubclass(category, ConvergenceWarning) or (issubclass(category, UserWarning) and _given_by_us()):
+        if _not_converged(category) or (issubclass(category, UserWarning) and _given_by_us()):
             sentence = " ".join(str(message).split())
             found.setdefault(re.sub(r"[\d.e+-]+", "", sentence), sentence)
 
@@ -137,6 +136,11 @@ def caught_warnings() -> Iterator[dict[str, str]]:
         warnings.simplefilter("always")
         warnings.showwarning = keep
         yield found
+
+
+def _not_converged(category: type[Warning]) -> bool:
+    """Whether a warning is scikit-learn's ConvergenceWarning, known by its name: its import takes most of a second."""
+    return any(each.__name__ == "ConvergenceWarning" for each in category.__mro__)
 
 
 def _given_by_us() -> bool:

@@ -1,6 +1,6 @@
 """Limits that were set for this process alone.
 
-Nothing heavy is imported here: the limits are asked for before torch is loaded, which would not survive them.
+Nothing else is imported here: the limits are asked for before NumPy and torch are loaded, which may not survive them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ import math
 import os
 from typing import NamedTuple
 
-__all__ = ["Room", "check_memory", "free_memory", "in_words", "room_below_limits"]
+__all__ = ["Room", "check_memory", "free_memory", "in_words", "lacked_memory", "room_below_limits"]
+
+OUT_OF_MEMORY = ("failed to map segment", "allocate memory")  # what a library says that cannot be loaded
 
 
 class Room(NamedTuple):
@@ -48,6 +50,11 @@ def in_words(n_bytes: float) -> str:
     return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"
 
 
+def lacked_memory(error: BaseException) -> bool:
+    """Whether a library could not be loaded because there was not enough memory."""
+    return isinstance(error, ImportError) and any(words in str(error) for words in OUT_OF_MEMORY)
+
+
 LOADED_LATER = 64 * 2**20  # bytes of addresses that compiled loops, threads and libraries still take during a fit
 
 
@@ -68,7 +75,7 @@ def free_memory() -> float:
 
 def check_memory(n_bytes: float, what: str, instead: str) -> None:
     """Refuse a job whose matrices would not fit, before anything is allocated."""
-    from kernelwright.errors import MemoryBudgetError  # which loads NumPy
+    from kernelwright.errors import MemoryBudgetError  # which needs NumPy
 
     free = free_memory()
     if n_bytes > 0.9 * free:

@@ -2,6 +2,8 @@
 
 A file holds numbers and a description of objects, no code. Loading runs none and imports nothing that the file names: a
 file from a stranger is restored as data or refused.
+
+Torch and scikit-learn are imported when a model is written or read, not before: what is no model is refused at once.
 """
 
 from __future__ import annotations
@@ -9,19 +11,18 @@ from __future__ import annotations
 import os
 import stat
 import warnings
-from collections.abc import Sequence
-from typing import Any, BinaryIO
-
-import sklearn
-from torch import nn
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from kernelwright.errors import ModelFileError
 from kernelwright.persistence.archive import DAMAGED, Archive, write_archive
-from kernelwright.persistence.decoding import Decoder
-from kernelwright.persistence.encoding import Encoder
 from kernelwright.storage.files import whole_file
 
-__all__ = ["load", "save"]
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["check_model_file", "load", "save"]
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -57,6 +58,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
+    from kernelwright.persistence.encoding import Encoder
+
     encoder = Encoder()
     root = encoder.value(model, type(model).__name__)
     for name in encoder.left_out:
@@ -117,13 +120,38 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | Sequence[nn.Module
     >>> bool((again.transform([[2.0, 3.0]]) == model.transform([[2.0, 3.0]])).all())
     True
     """
-    templates = [] if module is None else [module] if isinstance(module, nn.Module) else list(module)
-    if not all(isinstance(template, nn.Module) for template in templates):
-        raise TypeError(f"The 'module' parameter must be a torch module or a list of them. Got {module!r} instead.")
+    templates = [] if module is None else _templates(module)
+    check_model_file(path)  # before torch and scikit-learn are imported for it
+    from kernelwright.persistence.decoding import Decoder
+
+    with _opened(path) as archive:
+        decoder = Decoder(archive, templates)
+        model = decoder.decode(archive.document())
+        archive.check_digest()
+    if decoder.uses_scikit_learn:
+        _warn_of_other_version(archive.manifest.get("scikit-learn"))
+    return model
+
+
+def check_model_file(path: str | os.PathLike[str]) -> None:
+    """Check that a file looks like a model, without loading it: what it is, its format and version, its parts.
+
+    Raises
+    ------
+    ModelFileError, OSError
+        As :func:`load` does.
+    """
+    with _opened(path):
+        pass
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
+    """Open a model file; whatever is wrong with it, also later, is an error that names the file."""
     try:
         _refuse_what_is_no_file(path)
         with open(path, "rb") as file:
-            return _read(file, templates)
+            yield Archive(file)
     except ModelFileError as error:
         raise ModelFileError(f"Cannot load {os.fspath(path)}: {error}.") from error.__cause__
     except OSError as error:
@@ -134,19 +162,24 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | Sequence[nn.Module
         raise _damage(path, error) from error
 
 
-def _read(file: BinaryIO, templates: Sequence[nn.Module]) -> Any:
-    archive = Archive(file)
-    decoder = Decoder(archive, templates)
-    model = decoder.decode(archive.document())
-    archive.check_digest()
-    written_by = archive.manifest.get("scikit-learn")
-    if decoder.uses_scikit_learn and written_by != sklearn.__version__:
+def _templates(module: Any) -> list[nn.Module]:
+    from torch import nn
+
+    templates = [module] if isinstance(module, nn.Module) else list(module)
+    if not all(isinstance(template, nn.Module) for template in templates):
+        raise TypeError(f"The 'module' parameter must be a torch module or a list of them. Got {module!r} instead.")
+    return templates
+
+
+def _warn_of_other_version(written_by: Any) -> None:
+    import sklearn
+
+    if written_by != sklearn.__version__:
         warnings.warn(
             f"The model was saved with scikit-learn {written_by} and is loaded with {sklearn.__version__}: parts of it "
             "that are scikit-learn's may not work, or work differently. Save it again with this version once checked.",
             stacklevel=3,
         )
-    return model
 
 
 def _refuse_what_is_no_file(path: str | os.PathLike[str]) -> None:

@@ -21,10 +21,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-import numpy as np
-import sklearn
-import torch
-
 import kernelwright
 from kernelwright.errors import ModelFileError
 
@@ -50,16 +46,7 @@ def write_archive(file: BinaryIO, document: dict[str, Any], arrays: Sequence[mem
             f"The model consists of too many single objects: their description takes {too_much}. Large lists of "
             "numbers or strings should be numpy arrays."
         )
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "byteorder": sys.byteorder,
-        "kernelwright": kernelwright.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "scikit-learn": sklearn.__version__,
-        "torch": str(torch.__version__),
-    }
+    manifest = {"format": FORMAT, "version": VERSION, "byteorder": sys.byteorder, **_versions()}
     digest = _Digest(manifest)
     with _new_zip(file) as archive:
         for name, content in [(DOCUMENT, memoryview(text)), *((_name(n), array) for n, array in enumerate(arrays))]:
@@ -68,6 +55,21 @@ def write_archive(file: BinaryIO, document: dict[str, Any], arrays: Sequence[mem
             _write_member(archive, name, content)
         manifest["digest"] = digest.text()
         _write_member(archive, MANIFEST, memoryview(json.dumps(manifest, indent=1).encode()))
+
+
+def _versions() -> dict[str, str]:
+    # Here and not above: to read and to refuse a file needs none of them.
+    import numpy as np
+    import sklearn
+    import torch
+
+    return {
+        "kernelwright": kernelwright.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "scikit-learn": sklearn.__version__,
+        "torch": str(torch.__version__),
+    }
 
 
 def _too_much(document: bytes) -> str:

@@ -1,15 +1,23 @@
-"""Tables of people: read from files, made ready for a model, and written again."""
+"""Tables from users' files: read, made ready for a model, and written again.
 
-from kernelwright.tables.columns import Column, Finding, describe_columns, prepare
-from kernelwright.tables.drift import Drift, find_drift
-from kernelwright.tables.kernel_model import KernelEvaluation, KernelModel, held_out_error
-from kernelwright.tables.leaks import Leak, find_leaks
-from kernelwright.tables.model import TabularModel, TrainingTable
-from kernelwright.tables.notation import Notation
-from kernelwright.tables.reading import read_table
-from kernelwright.tables.similarities import Similarities, read_similarities
+A name is loaded when it is first used: to read and to refuse a file needs neither torch nor scikit-learn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kernelwright.tables.reading import read_table, scan_table
 from kernelwright.tables.table import Table, as_table
 from kernelwright.tables.writing import check_output, write_bytes, write_table
+
+if TYPE_CHECKING:
+    from kernelwright.tables.columns import Column, Finding, describe_columns, prepare
+    from kernelwright.tables.drift import Drift, find_drift
+    from kernelwright.tables.kernel_model import KernelEvaluation, KernelModel, held_out_error
+    from kernelwright.tables.leaks import Leak, find_leaks
+    from kernelwright.tables.model import TabularModel, TrainingTable
+    from kernelwright.tables.notation import Notation
+    from kernelwright.tables.similarities import Similarities, read_similarities
 
 __all__ = [
     "Column",
@@ -32,6 +40,37 @@ __all__ = [
     "prepare",
     "read_similarities",
     "read_table",
+    "scan_table",
     "write_bytes",
     "write_table",
 ]
+
+_MODULES = {
+    "Column": "columns",
+    "Drift": "drift",
+    "Finding": "columns",
+    "KernelEvaluation": "kernel_model",
+    "KernelModel": "kernel_model",
+    "Leak": "leaks",
+    "Notation": "notation",
+    "Similarities": "similarities",
+    "TabularModel": "model",
+    "TrainingTable": "model",
+    "describe_columns": "columns",
+    "find_drift": "drift",
+    "find_leaks": "leaks",
+    "held_out_error": "kernel_model",
+    "prepare": "columns",
+    "read_similarities": "similarities",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -12,15 +12,8 @@ import numpy as np
 
 from kernelwright.storage.saved import saved
 from kernelwright.tables.identifiers import FEWEST, counter, is_id_name, is_unnamed, is_whole
-from kernelwright.tables.notation import (
-    Notation,
-    Reading,
-    decimal_sign,
-    is_unit,
-    notation_of,
-    read_numbers,
-    read_numbers_as,
-)
+from kernelwright.tables.notation import Notation, Reading, decimal_sign, notation_of, read_numbers, read_numbers_as
+from kernelwright.tables.numerals import is_unit
 from kernelwright.tables.table import Table, as_table, some_of
 
 __all__ = ["Column", "Finding", "describe_columns", "numbers", "prepare", "remarks", "texts"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,49 +10,18 @@ from typing import Any
 import numpy as np
 
 from kernelwright.storage.saved import saved
+from kernelwright.tables.numerals import OTHER, PERCENT, NumberCell
 
 __all__ = [
     "Notation",
     "Reading",
     "decimal_sign",
-    "is_number",
-    "is_unit",
     "notation_of",
     "read_numbers",
     "read_numbers_as",
 ]
 
 DECIMALS = {"point": ".", "comma": ","}
-OTHER = {".": ",", ",": "."}
-LONGEST = 60  # letters of a cell that may be a number
-BLANKS = "' \u2019\u00a0\u2009\u202f"  # between thousands, besides commas and points
-CURRENCIES = "$\u00a2\u00a3\u00a5\u0e3f\u20a9\u20aa\u20ab\u20ac\u20b4\u20b9\u20ba\u20bd\u20bf"
-CODES = "AUD BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF INR JPY KRW MXN NOK NZD PLN RUB SEK SGD TRY USD ZAR"
-WORD = r"[^\W\d_][^\s\d]{0,14}"
-CELL = re.compile(
-    rf"(?P<open>\()?\s*(?P<sign>[+\-\u2212]?)\s*"
-    rf"(?P<before>[A-Z]{{0,3}}[{CURRENCIES}]|(?:{'|'.join(CODES.split())})(?=[\s\d+\-\u2212]))?\s*(?P<inner>[+\-\u2212]?)"
-    rf"(?P<number>[.,]?\d(?:[\d.,{BLANKS}]*\d)?(?:[eE][+\-]?\d+)?)\s*"
-    rf"(?P<after>[%\u2030{CURRENCIES}]|\u00b0?{WORD}(?:\s{WORD})?(?:\^?[23])?|\u00b0)?\s*(?(open)\))"
-)
-UNITS = "kg g mg t lb lbs oz km m cm mm mi ft in yd l ml cl dl s sec ms min h hr hrs hour hours day days week weeks"
-UNITS += " month months year years yr yrs K k M B mn mio bn \u00b0 \u00b0C \u00b0F % \u2030 USD EUR GBP CHF"
-PERCENT = "%\u2030"  # 0.5 and 50% stand for the same, so that a cell without the sign may mean either
-
-
-def _pattern(decimal: str) -> re.Pattern[str]:
-    """Numbers whose decimal sign is ``decimal``; the mark between their thousands is the same throughout."""
-    other = re.escape(OTHER[decimal])
-    grouped = rf"[1-9]\d{{0,2}}([{other}{BLANKS}])\d{{3}}(?:\1\d{{3}})*"
-    indian = r"|[1-9]\d?(?:,\d\d)+,\d{3}" if decimal == "." else ""
-    sign = re.escape(decimal)
-    return re.compile(rf"(?:(?:{grouped}{indian}|\d+)(?:{sign}\d+)?|{sign}\d+)(?:[eE][+\-]?\d+)?")
-
-
-PATTERNS = {decimal: _pattern(decimal) for decimal in OTHER}
-MARKS = {
-    decimal: str.maketrans({mark: "" for mark in BLANKS} | {OTHER[decimal]: "", decimal: "."}) for decimal in OTHER
-}
 
 
 @saved("number-notation")
@@ -119,7 +87,7 @@ class Reading:
     @property
     def value(self) -> float:
         """The number of ``example``."""
-        cell = _Cell.of(self.example)
+        cell = NumberCell.of(self.example)
         return np.nan if cell is None else cell.values[self.notation.decimal]
 
     def remark(self, where: str) -> str:
@@ -131,45 +99,6 @@ class Reading:
             f"{where}: {self.example!r} can be read in two ways and was read as {self.value:.10g}. --decimal {other} "
             f"(in Python, decimal={other!r}) reads it as {self.otherwise:.10g}."
         )
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """A number with each of the two decimal signs (NaN where it is none), and its unit."""
-
-    values: dict[str, float]
-    unit: str
-
-    @classmethod
-    def of(cls, word: str) -> _Cell | None:
-        found = CELL.fullmatch(word) if len(word) <= LONGEST else None
-        if found is None or (found["sign"] and found["inner"]):
-            return None
-        minus = bool(found["open"]) != ((found["sign"] or found["inner"] or "+") != "+")
-        values = {decimal: _number(found["number"], decimal, minus) for decimal in PATTERNS}
-        return cls(values, f"{found['before'] or ''}{(found['after'] or '').rstrip('.')}")
-
-
-def _number(text: str, decimal: str, minus: bool) -> float:
-    if PATTERNS[decimal].fullmatch(text) is None:
-        return np.nan
-    value = float(text.translate(MARKS[decimal]))
-    return np.nan if np.isinf(value) else -value if minus else value
-
-
-def is_number(word: str) -> bool:
-    """Whether a cell is a number without a unit, with whichever decimal sign."""
-    try:
-        float(word)
-    except ValueError:
-        cell = _Cell.of(word.strip())
-        return cell is not None and not cell.unit and not all(map(np.isnan, cell.values.values()))
-    return True
-
-
-def is_unit(word: str) -> bool:
-    """Whether what stands next to a number is a common unit or a currency, and not the letter of a code; or nothing."""
-    return not word or word in UNITS.split() or any(sign in word for sign in CURRENCIES)
 
 
 def decimal_sign(word: str | None) -> str | None:
@@ -211,7 +140,7 @@ def read_numbers(words: Any, decimal: str = ".", *, plain: bool = True) -> Readi
     reading = column.reading(chosen, column.main_unit(chosen))
     if not either:
         return replace(reading, settled=True)
-    cell = _Cell.of(reading.example)
+    cell = NumberCell.of(reading.example)
     otherwise = np.nan if cell is None else cell.values[OTHER[chosen]]
     same = np.isnan(otherwise) or otherwise == reading.value
     return replace(reading, otherwise=None if same else otherwise)
@@ -252,7 +181,7 @@ class _Column:
     words: list[str]
     codes: np.ndarray  # of each row, -1 where there is nothing
     counts: np.ndarray
-    cells: list[_Cell | None]
+    cells: list[NumberCell | None]
     usual: np.ndarray  # what Python reads, which knows numbers such as "12."
 
     @classmethod
@@ -263,7 +192,7 @@ class _Column:
         values = np.full(len(different), np.nan)
         values[codes[codes >= 0]] = usual.values[codes >= 0]
         counts = np.bincount(codes[codes >= 0], minlength=len(different))
-        return cls(list(different), codes, counts, [_Cell.of(word) for word in different], values)
+        return cls(list(different), codes, counts, [NumberCell.of(word) for word in different], values)
 
     def values(self, decimal: str) -> np.ndarray:
         found = np.array([np.nan if cell is None else cell.values[decimal] for cell in self.cells], dtype=np.float64)

@@ -1,4 +1,8 @@
-"""Files -> tables: CSV, TSV and Parquet, compressed or not; whatever is wrong with a file is one sentence."""
+"""Files -> tables: CSV, TSV and Parquet, compressed or not; whatever is wrong with a file is one sentence.
+
+A file is read in two steps. :func:`scan_table` checks it without pandas, whose import takes longer than the check;
+``scan_table(path).table()`` then makes the data frame.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,19 @@ import sys
 import zipfile
 import zlib
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from kernelwright.numerics.memory import check_memory
-from kernelwright.tables.notation import is_number
-from kernelwright.tables.table import Table, some_of
+from kernelwright.tables.numerals import is_number
+from kernelwright.tables.table import Table, check_name, some_of
 
-__all__ = ["read_table"]
+__all__ = ["ParquetTable", "TextTable", "read_table", "scan_table"]
 
 STANDARD_INPUT = "-"
 DELIMITERS = (",", ";", "\t", "|")
@@ -40,7 +46,7 @@ NOT_TEXT = {
 }
 
 
-def read_table(path: str | Path, *, header: bool = True) -> Table:
+def read_table(path: str | Path, *, header: bool = True, required: Mapping[str, str] | None = None) -> Table:
     r"""Read a table from a file, or from standard input if ``path`` is "-".
 
     Text must be UTF-8; commas, semicolons, tabs or bars separate the columns. Blank cells and NA, NaN, null, None or ?
@@ -51,6 +57,8 @@ def read_table(path: str | Path, *, header: bool = True) -> Table:
     path : str or Path
     header : bool, default=True
         Whether the first line has the names of the columns.
+    required : mapping of str to str, optional
+        Columns that must be there, each with the noun that an error calls it by: ``{"age": "target column"}``.
 
     Examples
     --------
@@ -63,13 +71,23 @@ def read_table(path: str | Path, *, header: bool = True) -> Table:
     ...     read_table(file).frame["age"].tolist()
     ['36', '41']
     """
+    return scan_table(path, header=header, required=required).table()
+
+
+def scan_table(
+    path: str | Path, *, header: bool = True, required: Mapping[str, str] | None = None
+) -> TextTable | ParquetTable:
+    """Read a file and check that it is a table with the required columns; see :func:`read_table`.
+
+    Its method ``table`` gives the :class:`~kernelwright.tables.Table`.
+    """
     source = "standard input" if str(path) == STANDARD_INPUT else str(path)
     content = _unpacked(_content(path, source), source)
     if content.startswith(b"PAR1"):
-        return _parquet(content, source)
+        return ParquetTable.of(content, source, required or {})
     if source.endswith((".parquet", ".pq")) and content:
         raise ValueError(f"{source} is called Parquet but is not: its first bytes are not 'PAR1'.")
-    return _text(content, source, header)
+    return TextTable.of(content, source, header, required or {})
 
 
 # bytes -------------------------------------------------------------------------------------------------
@@ -134,60 +152,117 @@ def _open_zstd(file: BinaryIO) -> Any:
 # Parquet -----------------------------------------------------------------------------------------------
 
 
-def _parquet(content: bytes, source: str) -> Table:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError(f"{source} is Parquet. {PARQUET_EXTRA}") from None
-    try:
-        file = parquet.ParquetFile(pyarrow.BufferReader(content))
-        n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
+@dataclass(frozen=True)
+class ParquetTable:
+    """A Parquet file whose columns have been checked."""
+
+    file: Any  # a pyarrow.parquet.ParquetFile
+    names: tuple[str, ...]
+    source: str
+
+    @classmethod
+    def of(cls, content: bytes, source: str, required: Mapping[str, str]) -> ParquetTable:
+        """Check names and size, which the file says before its cells."""
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            raise ValueError(f"{source} is Parquet. {PARQUET_EXTRA}") from None
+        with _parquet_faults(source):
+            file = parquet.ParquetFile(pyarrow.BufferReader(content))
+            n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
+            schema = file.schema_arrow
         check_memory(
             3 * 8.0 * n_rows * n_columns, f"{source}, which says it has {n_rows} rows,", "Take a part of its rows."
         )
-        names = [str(name) for name in file.schema_arrow.names]
-        nested = [name for name, kind in zip(names, file.schema_arrow.types, strict=True) if kind.num_fields]
+        names = [str(name) for name in schema.names]
+        nested = [name for name, kind in zip(names, schema.types, strict=True) if kind.num_fields]
         if nested:
             raise ValueError(f"{source}: column {nested[0]!r} holds lists or records; a table has one value in a cell.")
-        frame = file.read().to_pandas(ignore_metadata=True)
+        names = _checked_names(names, source, required)
+        if n_rows == 0:
+            raise ValueError(f"{source} has columns but no rows.")
+        return cls(file, tuple(names), source)
+
+    def table(self) -> Table:
+        """Read the cells."""
+        with _parquet_faults(self.source):
+            frame = self.file.read().to_pandas(ignore_metadata=True)
+        frame.columns = list(self.names)
+        return Table(frame, self.source)
+
+
+@contextmanager
+def _parquet_faults(source: str) -> Iterator[None]:
+    """Say that a file is damaged in place of pyarrow's own errors."""
+    import pyarrow
+
+    try:
+        yield
     except (pyarrow.ArrowException, OSError) as error:
         if isinstance(error, MemoryError):
             raise
         raise ValueError(f"{source} is damaged Parquet: {(str(error).splitlines() or ['unreadable'])[0]}.") from None
-    frame.columns = _checked_names(names, source)
-    if len(frame) == 0:
-        raise ValueError(f"{source} has columns but no rows.")
-    return Table(frame, source)
 
 
 # text --------------------------------------------------------------------------------------------------
 
 
-def _text(content: bytes, source: str, header: bool) -> Table:
-    import pandas as pd
+@dataclass(frozen=True)
+class TextTable:
+    """The bytes of a text file whose lines have been checked.
 
-    content = content.removeprefix(BYTE_ORDER_MARK)
-    _refuse_what_is_no_text(content, source)
-    delimiter = _delimiter(content)
-    names, lines, missing = _checked_lines(content, source, delimiter, header)
-    frame = pd.read_csv(
-        io.BytesIO(content),
-        sep=delimiter,
-        names=names,
-        header=0 if header else None,
-        dtype=str,
-        na_values=["", *MISSING, *(f"{word} " for word in MISSING)],
-        keep_default_na=False,
-        index_col=False,
-        skipinitialspace=True,
-        encoding="utf-8",
-    )
-    if len(frame) != len(lines):
-        raise ValueError(
-            f"{source} has quotation marks that can be read in two ways: {len(lines)} or {len(frame)} rows."
+    ``lines`` are those on which the rows begin, ``missing_words`` the words of each column that are missing values.
+    """
+
+    content: bytes
+    source: str
+    delimiter: str
+    header: bool
+    names: tuple[str, ...]
+    lines: np.ndarray
+    missing_words: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, content: bytes, source: str, header: bool, required: Mapping[str, str]) -> TextTable:
+        """Check the text, its header and the length of every row."""
+        content = content.removeprefix(BYTE_ORDER_MARK)
+        _refuse_what_is_no_text(content, source)
+        delimiter = _delimiter(content)
+        rows = _rows(content, source, delimiter)
+        first = next(rows, None)
+        if first is None:
+            raise ValueError(f"{source} has a header but no rows.")
+        if header:
+            names = _checked_header(first[1], source, required)
+        else:
+            names = [f"column {k + 1}" for k in range(len(first[1]))]
+            rows = itertools.chain([first], rows)
+        lines, missing = _checked_rows(rows, names, source, "header" if header else "first line")
+        return cls(content, source, delimiter, header, tuple(names), lines, missing)
+
+    def table(self) -> Table:
+        """Read the cells."""
+        import pandas as pd
+
+        frame = pd.read_csv(
+            io.BytesIO(self.content),
+            sep=self.delimiter,
+            names=list(self.names),
+            header=0 if self.header else None,
+            dtype=str,
+            na_values=["", *MISSING, *(f"{word} " for word in MISSING)],
+            keep_default_na=False,
+            index_col=False,
+            skipinitialspace=True,
+            encoding="utf-8",
         )
-    return Table(frame, source, lines, missing)
+        if len(frame) != len(self.lines):
+            raise ValueError(
+                f"{self.source} has quotation marks that can be read in two ways: {len(self.lines)} or {len(frame)} "
+                "rows."
+            )
+        return Table(frame, self.source, self.lines, self.missing_words)
 
 
 def _refuse_what_is_no_text(content: bytes, source: str) -> None:
@@ -235,52 +310,54 @@ def _delimiter(content: bytes) -> str:
     return max(DELIMITERS, key=fits)  # the first one wins a tie
 
 
-def _checked_lines(
-    content: bytes, source: str, delimiter: str, header: bool
-) -> tuple[list[str], np.ndarray, dict[str, tuple[str, ...]]]:
-    """Names of columns, the line on which each row begins, words that are missing values; no row of another length.
-
-    pandas would fill short rows silently, and knows no lines.
-    """
+def _rows(content: bytes, source: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Give the rows that are not blank, each with the line on which it begins."""
     reader = csv.reader(_stream(content), delimiter=delimiter, skipinitialspace=True, strict=True)
-    names: list[str] | None = None
-    lines, begun = array("q"), 1
-    missing: dict[str, dict[str, None]] = {}
+    begun = 1
     try:
         for row in reader:
             begins, begun = begun, reader.line_num + 1
-            if not row or (len(row) == 1 and not row[0].strip()):
-                continue
-            if names is None:
-                if header and len(row) > 1 and all(map(is_number, row)):
-                    raise ValueError(
-                        f"The first line of {source} holds numbers. It must hold the names of the columns."
-                    )
-                names = _checked_names(row, source) if header else [f"column {k + 1}" for k in range(len(row))]
-                if header:
-                    continue
-            if len(row) != len(names):
-                raise ValueError(
-                    f"{source} has {len(row)} values in line {begins}, but {len(names)} in its "
-                    f"{'header' if header else 'first line'}."
-                )
-            lines.append(begins)
-            if not MISSING.isdisjoint(row):
-                for name, word in zip(names, row, strict=True):
-                    if word in MISSING:
-                        missing.setdefault(name, {})[word] = None
+            if row and (len(row) > 1 or row[0].strip()):
+                yield begins, row
     except csv.Error as error:
         raise ValueError(f"{source} cannot be read beyond line {reader.line_num}: {error}.") from None
-    if names is None or not lines:
+
+
+def _checked_rows(
+    rows: Iterator[tuple[int, list[str]]], names: Sequence[str], source: str, first: str
+) -> tuple[np.ndarray, dict[str, tuple[str, ...]]]:
+    """Return the line on which each row begins and the words that are missing values; no row is of another length.
+
+    pandas would fill short rows silently, and knows no lines.
+    """
+    lines = array("q")
+    missing: dict[str, dict[str, None]] = {}
+    for begins, row in rows:
+        if len(row) != len(names):
+            raise ValueError(f"{source} has {len(row)} values in line {begins}, but {len(names)} in its {first}.")
+        lines.append(begins)
+        if not MISSING.isdisjoint(row):
+            for name, word in zip(names, row, strict=True):
+                if word in MISSING:
+                    missing.setdefault(name, {})[word] = None
+    if not lines:
         raise ValueError(f"{source} has a header but no rows.")
-    return names, np.array(lines), {name: tuple(words) for name, words in missing.items()}
+    return np.array(lines), {name: tuple(words) for name, words in missing.items()}
 
 
-def _checked_names(row: Sequence[str], source: str) -> list[str]:
-    """Names of columns, all different; one without a name is called by its place."""
+def _checked_header(row: Sequence[str], source: str, required: Mapping[str, str]) -> list[str]:
+    if len(row) > 1 and all(map(is_number, row)):
+        raise ValueError(f"The first line of {source} holds numbers. It must hold the names of the columns.")
+    return _checked_names(row, source, required)
+
+
+def _checked_names(row: Sequence[str], source: str, required: Mapping[str, str]) -> list[str]:
+    """Return the names of columns, all different; one without a name is called by its place."""
     names = [name.strip() or f"column {k + 1}" for k, name in enumerate(row)]
     twice = [name for k, name in enumerate(names) if name in names[:k]] if len(set(names)) < len(names) else []
     if twice:
         places = [str(k + 1) for k, name in enumerate(names) if name == twice[0]]
         raise ValueError(f"{source} has several columns called {twice[0]!r} (number {' and '.join(places)}).")
+    for name, noun in required.items():
+        check_name(name, names, source, noun)
     return names

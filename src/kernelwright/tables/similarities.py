@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from kernelwright.tables.columns import texts
-from kernelwright.tables.notation import decimal_sign, is_number, read_numbers
+from kernelwright.tables.notation import decimal_sign, read_numbers
+from kernelwright.tables.numerals import is_number
 from kernelwright.tables.reading import read_table
 from kernelwright.tables.table import Table, nearest_name
 
-__all__ = ["Similarities", "read_similarities"]
+__all__ = ["Similarities", "read_similarities", "similarities_of"]
 
 SYMMETRY = 1e-6  # of the largest entry: what rounding in a text file may do
 
@@ -59,7 +60,12 @@ def read_similarities(
     ...     read_similarities(file, ["Ada", "Alan", "Emmy", "Kurt"], named=True).values[0].tolist()
     [1.0, 0.8, 0.3]
     """
-    table, sign = read_table(path, header=False), decimal_sign(decimal) or "."
+    return similarities_of(read_table(path, header=False), objects, named=named, decimal=decimal)
+
+
+def similarities_of(table: Table, objects: Sequence[str], *, named: bool, decimal: str | None = None) -> Similarities:
+    """Find the similarities in a table that was read without a header; see :func:`read_similarities`."""
+    sign = decimal_sign(decimal) or "."
     n_rows, n_columns = table.frame.shape
     if n_columns == 3 and len(objects) != 3:
         found = _from_pairs(table, objects, named, sign)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Table", "as_table", "nearest_name", "some_of"]
+__all__ = ["Table", "as_table", "check_name", "nearest_name", "some_of"]
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,8 @@ class Table:
         return replace(self, frame=taken, lines=None if self.lines is None else lines[rows])
 
     def column(self, name: str, what: str = "column") -> Any:
-        """The column of a name; a name that is not there is an error that says which ones are."""
-        if name not in self.frame.columns:
-            raise ValueError(f"{self.source} has no {what} {name!r}{nearest_name(name, self.names)}")
+        """Return the column of a name; a name that is not there is an error that says which ones are."""
+        check_name(name, self.names, self.source, what)
         return self.frame[name]
 
 
@@ -82,6 +81,12 @@ def as_table(rows: Any) -> Table:
     frame = rows.copy(deep=False)
     frame.columns = [str(name) for name in frame.columns]
     return Table(frame.reset_index(drop=True))
+
+
+def check_name(name: str, names: Collection[str], source: str, what: str = "column") -> None:
+    """Refuse the name of a column that a table does not have."""
+    if name not in names:
+        raise ValueError(f"{source} has no {what} {name!r}{nearest_name(name, names)}")
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str:
