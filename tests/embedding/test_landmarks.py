@@ -61,7 +61,7 @@ def test_single_precision_is_close(monkeypatch):
 
 
 def test_rows_made_anew_equal_rows_that_are_kept(monkeypatch):
-    monkeypatch.setattr("kernelwright.embedding.landmarks.BLOCK_ENTRIES", 30 * 40)
+    monkeypatch.setattr("kernelwright.embedding.landmarks.LANDMARK_KERNEL_VALUES", 30 * 40)
     kernel, points = Laplace(2.0), torch.from_numpy(X)
     kept, anew = (KernelRows(kernel, points, points[:40], share) for share in (0.5, 0.0))
     assert (kept.kept is None, anew.kept is None) == (False, True)

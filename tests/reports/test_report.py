@@ -10,7 +10,7 @@ from kernelwright import EmbeddingClassifier, learning
 from kernelwright.evaluation import Evaluation
 from kernelwright.kernels import Gaussian
 from kernelwright.reports import model_report
-from kernelwright.reports.rows import training_rows
+from kernelwright.reports.training_rows import training_rows
 from tests.reports.models import IMAGE, LONG, NASTY, SCRIPT, kernel_model, nasty_model, table, tabular_model
 
 VOID = {"meta", "img", "source", "br", "hr", "input", "link"}

@@ -7,7 +7,7 @@ import torch
 from kernelwright.kernels import Constant, Gaussian, KroneckerDelta, Linear
 from kernelwright.similarity import alignment as module
 from kernelwright.similarity.alignment import (
-    KernelRows,
+    LazyKernelMatrix,
     alignment,
     alignment_weights,
     centred,
@@ -73,9 +73,9 @@ def test_gram_by_blocks_equals_products_of_whole_centred_matrices(problem, monke
     X, matrices, _ = problem
     skew = torch.from_numpy(np.random.default_rng(1).normal(size=(30, 30)))
     naive = np.stack([naive_centred(K.numpy()).ravel() for K in [*matrices, skew]])
-    monkeypatch.setattr(module, "BLOCK_ENTRIES", 7 * 30 * 6)  # blocks of seven rows, and a rest
+    monkeypatch.setattr(module, "CENTRED_ENTRIES", 7 * 30 * 6)  # blocks of seven rows, and a rest
     np.testing.assert_allclose(centred_gram([*matrices, skew]).numpy(), naive @ naive.T, rtol=1e-11, atol=1e-11)
-    rows = [KernelRows(Gaussian(0.3), X), KernelRows(Linear(), X)]
+    rows = [LazyKernelMatrix(Gaussian(0.3), X), LazyKernelMatrix(Linear(), X)]
     np.testing.assert_allclose(centred_gram(rows).numpy(), (naive @ naive.T)[np.ix_([0, 3], [0, 3])], rtol=1e-11)
 
 
@@ -83,7 +83,7 @@ def test_a_kernel_close_to_a_constant_keeps_its_digits(problem):
     # exp(-s) = 1 - s to first order, and centring takes away all of s = |x - z|^2 / (2 w^2) but x.z / w^2.
     X, _, _ = problem
     width = 1e4
-    gram = centred_gram([KernelRows(Gaussian(width), X), KernelRows(Linear(), X)])
+    gram = centred_gram([LazyKernelMatrix(Gaussian(width), X), LazyKernelMatrix(Linear(), X)])
     cosine = float(gram[0, 1] / (gram[0, 0] * gram[1, 1]).sqrt())
     assert cosine == pytest.approx(1.0, abs=1e-6)
     assert float((gram[0, 0] / gram[1, 1]).sqrt()) == pytest.approx(width**-2, rel=1e-6)
@@ -127,14 +127,14 @@ def test_equal_kernels_do_not_matter(problem):
 def test_constant_kernels_have_no_weight(problem):
     X, matrices, target = problem
     for method in ("align", "alignf"):
-        mu = alignment_weights([KernelRows(Constant(0.1), X), matrices[1]], target, method=method)
+        mu = alignment_weights([LazyKernelMatrix(Constant(0.1), X), matrices[1]], target, method=method)
         assert mu.tolist() == [0.0, 1.0]
 
 
 def test_the_ideal_kernel_of_many_classes_needs_no_scale(problem):
     _, matrices, _ = problem
     labels = torch.arange(30) % 3
-    delta = KernelRows(KroneckerDelta(), labels[:, None])
+    delta = LazyKernelMatrix(KroneckerDelta(), labels[:, None])
     whole = 2.0 * (labels[:, None] == labels).double() - 1.0
     torch.testing.assert_close(alignment_weights(matrices, delta), alignment_weights(matrices, whole))
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from kernelwright.evaluation.cross_validation import prediction_sets
-from kernelwright.tables.columns import Finding
 from kernelwright.tables.drift import Drift
 from kernelwright.tables.model import TabularModel
+from kernelwright.tables.preparing import Finding
 from kernelwright.tables.table import Table, some_of
 
 __all__ = ["answers", "drift_notes", "table_notes"]

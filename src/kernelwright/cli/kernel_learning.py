@@ -12,7 +12,8 @@ import pandas as pd
 
 from kernelwright.cli.fitting import show_columns
 from kernelwright.cli.screen import note, print_table, say, steps
-from kernelwright.tables.columns import Column, describe_columns, remarks, texts
+from kernelwright.tables.cells import texts
+from kernelwright.tables.columns import Column, describe_columns, remarks
 from kernelwright.tables.kernel_model import KernelEvaluation, KernelModel, held_out_error
 from kernelwright.tables.similarities import similarities_of
 from kernelwright.tables.table import Table, some_of

@@ -22,7 +22,7 @@ from kernelwright.numerics.memory import free_memory
 
 __all__ = ["KernelRows", "NystroemEmbedding", "embed_by_landmarks"]
 
-BLOCK_ENTRIES = 2**20  # kernel values that are made at once, and stay in the cache for a product and its transpose
+LANDMARK_KERNEL_VALUES = 2**20  # made at once, and still in the cache for a product and its transpose
 DOUBLE_UP_TO = 2**24  # kernel values; more are kept in single precision
 MOST_STEPS = 200
 FLOOR = {torch.float32: 1e-6, torch.float64: 1e-10}  # of the eigenvalues of K_MM, relative to its diagonal
@@ -58,7 +58,7 @@ class KernelRows:
         self.dtype = usual if dtype is None else dtype
         self.kernel = copy.deepcopy(kernel).to(self.dtype)
         self.points, self.landmarks = points, landmarks.to(self.dtype)
-        self.rows = max(1, BLOCK_ENTRIES // len(landmarks))
+        self.rows = max(1, LANDMARK_KERNEL_VALUES // len(landmarks))
         # One piece of memory for all blocks: many small ones, kept between what is freed, would take twice as much.
         fits = self.dtype.itemsize * len(points) * len(landmarks) < share * free_memory()
         self.kept = torch.empty(len(points), len(landmarks), dtype=self.dtype) if fits else None

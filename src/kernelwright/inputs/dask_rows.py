@@ -19,7 +19,7 @@ from kernelwright.inputs.labels import class_labels
 from kernelwright.inputs.weights import ClassTotals
 from kernelwright.numerics.threads import on_one_thread
 
-__all__ = ["DaskRows", "Reading", "dask_mean", "example_row", "is_dask", "lazily"]
+__all__ = ["DaskRows", "ChunkReader", "dask_mean", "example_row", "is_dask", "lazily"]
 
 FAN_IN = 8  # sums that are added at once in the tree of a reduction
 
@@ -30,7 +30,7 @@ def is_dask(X: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ChunkReader:
     """How a worker makes a :class:`Block` of a chunk: it travels to the workers once."""
 
     classes: np.ndarray
@@ -80,7 +80,7 @@ class DaskRows(Chunks):
         classes, _ = class_labels(totals.classes[factors > 0], owner)
         chunks.lengths = [int(own.rows[np.isin(own.classes, classes)].sum()) for own in by_chunk]
         chunks.factors = factors[factors > 0]
-        chunks._read_by(Reading(classes, chunks.factors, int(X.shape[1]), **options))
+        chunks._read_by(ChunkReader(classes, chunks.factors, int(X.shape[1]), **options))
         varied = np.ptp(factors) > 0 or (totals.largest * totals.rows > totals.weight * (1 + 1e-12)).any()
         return chunks, classes, bool(varied)
 
@@ -90,7 +90,7 @@ class DaskRows(Chunks):
         parts = zip(self.y, self.weights, strict=True)
         return _computed([delayed(_totals)(*part) for part in parts], self.row_bytes)
 
-    def _read_by(self, reading: Reading) -> None:
+    def _read_by(self, reading: ChunkReader) -> None:
         from dask import delayed
 
         shipped = delayed(reading, traverse=False)

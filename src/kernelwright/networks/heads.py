@@ -31,7 +31,7 @@ from kernelwright.uncertainty.calibration import calibrated_log_loss
 
 __all__ = ["BatchObjective", "EmbeddingNetwork", "Head", "HeadSolution", "KernelHead", "LinearHead", "Parts"]
 
-BLOCK_ENTRIES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
+HEAD_KERNEL_VALUES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
 BLOCK_ROWS = 512  # rows that go through a network at once when nothing is learned
 
 
@@ -228,7 +228,7 @@ class KernelHead(Head):
         assert points is not None
         outputs, supports = [], []
         with torch.no_grad():
-            for block in new.split(max(1, BLOCK_ENTRIES // len(points))):
+            for block in new.split(max(1, HEAD_KERNEL_VALUES // len(points))):
                 K = self.matrix(block, points)
                 outputs.append(K @ coefficients)
                 supports.append(support(K - float(self.intercept)))  # the constant says nothing of nearness

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelwright.reports.page import Block, Paragraph, Table
-from kernelwright.reports.words import number
+from kernelwright.reports.formatting import number
+from kernelwright.reports.page import Block, PageTable, Paragraph
 from kernelwright.uncertainty.bounds import LOSSES, RiskBound
 
 __all__ = ["bound_blocks"]
@@ -39,7 +39,7 @@ def _blocks_of(bound: RiskBound) -> list[Block]:
         said = f"{'At most' if bound.guaranteed else 'About'} {number(bound.total)}."
     holds = f"Holds with probability {bound.confidence:g}." if bound.guaranteed else "No guarantee."
     return [
-        Table(
+        PageTable(
             f"{word} by “{bound.method}” on the {LOSSES[bound.loss]}",
             ("part", "value"),
             [*rows, ("total", number(bound.total))],

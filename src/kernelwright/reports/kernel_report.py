@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 
 from kernelwright.numerics.linalg import eigen
+from kernelwright.reports.formatting import count_of, interval, name_of_table, number, percent
 from kernelwright.reports.kernel_plots import KernelMatrixDisplay, PairScatterDisplay, SpectrumDisplay
-from kernelwright.reports.page import Block, Gallery, Page, Paragraph, Picture, Table, Tile, Tiles
-from kernelwright.reports.parts import LeftOut, columns_section, note_blocks, section_or_sentence, settings_section
-from kernelwright.reports.words import count_of, interval, name_of_table, number, percent
+from kernelwright.reports.page import Block, Gallery, Page, PageTable, Paragraph, Picture, Tile, Tiles
+from kernelwright.reports.sections import (
+    SectionLeftOut,
+    columns_section,
+    note_blocks,
+    section_or_sentence,
+    settings_section,
+)
 from kernelwright.tables import KernelEvaluation, KernelModel
 
 __all__ = ["kernel_page"]
@@ -81,9 +87,9 @@ def quality(model: KernelModel) -> list[Block]:
     """Errors with intervals, and held-out pairs."""
     found = model.evaluation
     if found is None:
-        raise LeftOut(NOT_MEASURED)
+        raise SectionLeftOut(NOT_MEASURED)
     rows = [("this kernel", found.error), *found.rivals.items()]
-    table = Table(
+    table = PageTable(
         "Root mean squared error, with 95 % intervals over the held-out objects",
         ("method", "error", "interval", "of the spread"),
         [(name, number(s.value), interval(s), _ratio(s.value, found.spread)) for name, s in rows],

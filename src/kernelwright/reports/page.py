@@ -13,7 +13,18 @@ from typing import Any, ClassVar
 from kernelwright.reports.drawing import recolour
 from kernelwright.storage.files import write_whole
 
-__all__ = ["Gallery", "Page", "Paragraph", "Picture", "Section", "Table", "Tile", "Tiles", "render_page", "write_whole"]
+__all__ = [
+    "Gallery",
+    "Page",
+    "PageTable",
+    "Paragraph",
+    "Picture",
+    "Section",
+    "Tile",
+    "Tiles",
+    "render_page",
+    "write_whole",
+]
 
 DARK_INK, DARK_PAPER = "#d3d8df", "#16191e"  # as in templates/style.css
 
@@ -73,7 +84,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """Rows under a header. ``align`` has a letter for each column, "l", "r" or "w" (words); the last one goes on."""
 
     caption: str
@@ -112,7 +123,7 @@ class Tiles:
     kind: ClassVar[str] = "tiles"
 
 
-Block = Paragraph | Table | Gallery | Tiles
+Block = Paragraph | PageTable | Gallery | Tiles
 
 
 @dataclass(frozen=True)
@@ -172,7 +183,7 @@ def render_page(
     header = list(rows[0]) if rows else []
     blocks: list[Block] = [Paragraph(text) for text in paragraphs]
     if rows:
-        blocks.append(Table("", header, [[str(row[name]) for name in header] for row in rows], "llr"))
+        blocks.append(PageTable("", header, [[str(row[name]) for name in header] for row in rows], "llr"))
     if pictures:
         blocks.append(Gallery(list(pictures)))
     return Page(title, blocks).render()

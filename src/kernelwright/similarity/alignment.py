@@ -1,6 +1,6 @@
 """How well kernel matrices agree [Cristianini2001]_, and which weights of kernels agree best [Cortes2012]_.
 
-Matrices may be given whole, or as :class:`KernelRows`, whose rows are computed when they are asked for.
+Matrices may be given whole, or as :class:`LazyKernelMatrix`, whose rows are computed when they are asked for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kernelwright.kernels import Kernel
 from kernelwright.numerics.linalg import low_rank_root
 
 __all__ = [
-    "KernelRows",
+    "LazyKernelMatrix",
     "alignment",
     "alignment_weights",
     "centred",
@@ -26,7 +26,7 @@ __all__ = [
     "weights_of_gram",
 ]
 
-BLOCK_ENTRIES = 2**22  # matrix entries held at once
+CENTRED_ENTRIES = 2**22  # matrix entries held at once
 ROUNDING = 1e-13  # a centred matrix that is smaller than this, relative to the matrix, is rounding
 ROOT_TOL = 1e-13
 
@@ -40,15 +40,15 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True)
-class KernelRows:
+class LazyKernelMatrix:
     """The matrix of a kernel at the points X, whose rows are computed when they are asked for.
 
     Examples
     --------
     >>> import torch
-    >>> from kernelwright.similarity.alignment import KernelRows
+    >>> from kernelwright.similarity.alignment import LazyKernelMatrix
     >>> from kernelwright.kernels import Linear
-    >>> KernelRows(Linear(), torch.tensor([[1.0], [2.0], [3.0]]))[1:]
+    >>> LazyKernelMatrix(Linear(), torch.tensor([[1.0], [2.0], [3.0]]))[1:]
     tensor([[2., 4., 6.],
             [3., 6., 9.]])
     """
@@ -111,9 +111,9 @@ def alignment_weights(matrices: Sequence[Rows], target: Rows, *, method: str = "
 
     Parameters
     ----------
-    matrices : sequence of Tensor or KernelRows
+    matrices : sequence of Tensor or LazyKernelMatrix
         Kernel matrices at the same n points. They may be indefinite.
-    target : Tensor or KernelRows
+    target : Tensor or LazyKernelMatrix
         The matrix to be aligned with: ``y y^T`` for two classes.
     method : {"alignf", "align"}, default="alignf"
         "alignf" maximises the centred alignment of the weighted sum: ``mu = v/|v|``, where v minimises
@@ -145,7 +145,7 @@ def centred_gram(matrices: Sequence[Rows]) -> Tensor:
     n, sizes = len(matrices[0]), [len(K) for K in matrices]
     if set(sizes) != {n}:
         raise ValueError(f"Matrices to be aligned must have the same number of rows. Got {sizes} rows.")
-    step = max(1, BLOCK_ENTRIES // (n * len(matrices)))
+    step = max(1, CENTRED_ENTRIES // (n * len(matrices)))
     blocks = [slice(start, start + step) for start in range(0, n, step)]
     moments = [_moments(K, blocks) for K in matrices]
     gram = torch.zeros(len(matrices), len(matrices), dtype=torch.float64)

@@ -11,12 +11,13 @@ from kernelwright.tables.table import Table, as_table
 from kernelwright.tables.writing import check_output, write_bytes, write_table
 
 if TYPE_CHECKING:
-    from kernelwright.tables.columns import Column, Finding, describe_columns, prepare
+    from kernelwright.tables.columns import Column, describe_columns
     from kernelwright.tables.drift import Drift, find_drift
     from kernelwright.tables.kernel_model import KernelEvaluation, KernelModel, held_out_error
     from kernelwright.tables.leaks import Leak, find_leaks
     from kernelwright.tables.model import TabularModel, TrainingTable
     from kernelwright.tables.notation import Notation
+    from kernelwright.tables.preparing import Finding, prepare
     from kernelwright.tables.similarities import Similarities, read_similarities
 
 __all__ = [
@@ -48,7 +49,7 @@ __all__ = [
 _MODULES = {
     "Column": "columns",
     "Drift": "drift",
-    "Finding": "columns",
+    "Finding": "preparing",
     "KernelEvaluation": "kernel_model",
     "KernelModel": "kernel_model",
     "Leak": "leaks",
@@ -60,7 +61,7 @@ _MODULES = {
     "find_drift": "drift",
     "find_leaks": "leaks",
     "held_out_error": "kernel_model",
-    "prepare": "columns",
+    "prepare": "preparing",
     "read_similarities": "similarities",
 }
 

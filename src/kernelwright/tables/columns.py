@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
 from kernelwright.storage.saved import saved
+from kernelwright.tables.cells import days_since_1970, texts, typed_numbers
 from kernelwright.tables.identifiers import FEWEST, counter, is_id_name, is_unnamed, is_whole
-from kernelwright.tables.notation import Notation, Reading, decimal_sign, notation_of, read_numbers, read_numbers_as
+from kernelwright.tables.notation import Notation, Reading, decimal_sign, read_numbers
 from kernelwright.tables.numerals import is_unit
-from kernelwright.tables.table import Table, as_table, some_of
+from kernelwright.tables.table import Table, some_of
 
-__all__ = ["Column", "Finding", "describe_columns", "numbers", "prepare", "remarks", "texts"]
+__all__ = ["Column", "describe_columns", "remarks"]
 
 USED = ("number", "boolean", "date", "category")
 BOOLEANS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
@@ -71,32 +71,6 @@ class Column:
     def used(self) -> bool:
         """Whether a model sees it."""
         return self.kind in USED
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something in a new table that the training table did not have.
-
-    ``what`` is "missing", "new category", "no unit", "below range" or "above range"; ``rows`` are the first few row
-    numbers.
-    """
-
-    column: str
-    what: str
-    count: int
-    example: str
-    rows: tuple[int, ...]
-
-    def __str__(self) -> str:
-        words = {
-            "missing": "{n} without a value",
-            "new category": "{n} with a value never seen in training ({example})",
-            "no unit": "{n} without the unit of the training values ({example})",
-            "below range": "{n} below every training value ({example})",
-            "above range": "{n} above every training value ({example})",
-        }[self.what]
-        n = f"{self.count} row{'s' if self.count > 1 else ''}"
-        return f"{self.column}: {words.format(n=n, example=self.example)}"
 
 
 def describe_columns(
@@ -155,56 +129,6 @@ def remarks(columns: Sequence[Column]) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def texts(table: Table, name: str) -> Any:
-    """A column as text without blanks around it, NaN where there is nothing.
-
-    Numbers of a typed table become the text that a text file would have: 3.0 is "3".
-    """
-    import pandas as pd
-
-    series = table.frame[name]
-    if pd.api.types.is_bool_dtype(series.dtype):
-        series = series.astype(object).map(str, na_action="ignore")
-    elif pd.api.types.is_numeric_dtype(series.dtype):
-        series = series.astype(object).map(_plain_number, na_action="ignore")
-    elif not isinstance(series.dtype, pd.StringDtype):
-        series = series.astype(object).map(str, na_action="ignore")
-    cells = series.to_numpy(dtype=object, na_value=np.nan)
-    # A loop, which is as fast as pandas for long columns and much faster for thousands of short ones.
-    return pd.Series([cell.strip() if isinstance(cell, str) else np.nan for cell in cells], dtype=object)
-
-
-def _plain_number(value: Any) -> str:
-    return str(int(value)) if float(value).is_integer() else str(value)
-
-
-def numbers(table: Table, name: str, notation: Notation | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """A column as numbers, NaN where there is none, and a mask of the cells that hold something else.
-
-    ``notation`` is how the numbers are written; without one, the cells tell.
-    """
-    reading = _typed(table, name) or _read(texts(table, name), notation)
-    return reading.values, reading.odd
-
-
-def _typed(table: Table, name: str, decimal: str = ".") -> Reading | None:
-    """A column that is kept as numbers; None where it is not."""
-    import pandas as pd
-
-    series = table.frame[name]
-    if not pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
-        return None
-    values = series.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-    odd = np.isinf(values)
-    values[odd] = np.nan
-    return Reading(notation_of(decimal), values, odd, np.zeros(len(values), dtype=bool))
-
-
-def _read(words: Any, notation: Notation | None, known: tuple[str, ...] = ()) -> Reading:
-    """Text as numbers: as ``notation`` says, or in the way that suits it."""
-    return read_numbers(words) if notation is None else read_numbers_as(words, notation, known=known)
-
-
 def _decimal_of(table: Table, names: Sequence[str]) -> str:
     """The decimal sign of the columns that leave no doubt; the point where there are none, or where they differ."""
     if not any(_settles(texts(table, name), ",") for name in names if _has(table, name, ",")):
@@ -227,32 +151,6 @@ def _settles(words: Any, decimal: str) -> bool:
     return bool(few) and reading.settled and reading.notation.decimal == decimal
 
 
-def _days(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A column of dates as days since 1970, and a mask of the cells that hold something else."""
-    import pandas as pd
-
-    series = table.frame[name]
-    try:
-        dates = pd.to_datetime(series, format="ISO8601", errors="coerce", utc=True)
-        days = np.array((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
-    except pd.errors.OutOfBoundsDatetime:
-        days = np.full(len(series), np.nan)
-    # pandas may know no year 9999, a common way to say "never"; Python does.
-    unread = np.flatnonzero(np.isnan(days) & series.notna().to_numpy())
-    days[unread] = [_day(word) for word in series.iloc[unread]]
-    return days, np.isnan(days) & series.notna().to_numpy()
-
-
-def _day(word: Any) -> float:
-    """Days from 1970 to an ISO date, with or without a time; NaN where it is none."""
-    try:
-        when = datetime.fromisoformat(str(word).strip())
-    except ValueError:
-        return np.nan
-    when = when if when.tzinfo is None else when.astimezone(UTC).replace(tzinfo=None)
-    return (when - datetime(1970, 1, 1)) / timedelta(days=1)
-
-
 def _describe(table: Table, name: str, keep: bool, decimal: str) -> Column:
     words = texts(table, name)
     unnamed = is_unnamed(name) and name == table.names[0]
@@ -266,13 +164,13 @@ def _describe(table: Table, name: str, keep: bool, decimal: str) -> Column:
         return Column(name, "constant", left_out, *seen, categories=words_of_it)
     gap = f"; {missing} missing: median, and a column that says so" if missing else ""
     if _is_date(table, name, given):
-        low, high = _range(_days(table, name)[0])
+        low, high = _range(days_since_1970(table, name)[0])
         return Column(name, "date", f"days since 1970{gap}", *seen, low=low, high=high)
     lowered = set(given.str.lower().unique()) if distinct <= 4 else set()  # "True", "true", "False", "FALSE"
     for no, yes in BOOLEANS:
         if lowered and lowered <= {no, yes}:
             return Column(name, "boolean", f"1 for {yes}, 0 for {no}{gap}", *seen, categories=(no, yes))
-    reading = _typed(table, name, decimal) or read_numbers(words, decimal)
+    reading = typed_numbers(table, name, decimal) or read_numbers(words, decimal)
     several = len(np.unique(reading.values[~np.isnan(reading.values)])) > FEWEST
     if not reading.odd.any() or (several and reading.odd.sum() <= (1 - MOSTLY) * len(given)):
         return _number(name, reading, given[reading.odd[given.index]], keep, seen, unnamed)
@@ -287,7 +185,7 @@ def _is_date(table: Table, name: str, given: Any) -> bool:
         return True
     if not re.fullmatch(ISO_DATE, given.iloc[0]) or not given.str.fullmatch(ISO_DATE).all():
         return False
-    return not _days(table, name)[1].any()
+    return not days_since_1970(table, name)[1].any()
 
 
 def _range(values: np.ndarray) -> tuple[float, float]:
@@ -352,98 +250,3 @@ def _category(name: str, given: Any, n_rows: int, keep: bool, seen: tuple[int, i
     if missing:
         treatment += f"; {missing} missing: a category of their own"
     return Column(name, "category", treatment, *seen, categories=tuple(counts.index), counts=tuple(map(int, counts)))
-
-
-def prepare(columns: Sequence[Column], rows: Any) -> tuple[Any, list[Finding]]:
-    """The used columns as numbers and words, and what is new in them compared with the training table.
-
-    A column that is not there is an error, and so is text where numbers were.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        Of the training table.
-    rows : Table or pandas.DataFrame
-
-    Returns
-    -------
-    frame : pandas.DataFrame
-        Numbers, booleans and dates as floats; categories as objects, NaN where there is none.
-    findings : list of Finding
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from kernelwright.tables import as_table, describe_columns, prepare
-    >>> columns = describe_columns(as_table(pd.DataFrame({"town": ["Bonn", "Ulm", "Bonn"]})))
-    >>> frame, findings = prepare(columns, pd.DataFrame({"town": ["Ulm", "Rom"]}))
-    >>> print(findings[0])
-    town: 1 row with a value never seen in training ('Rom')
-    """
-    import pandas as pd
-
-    table = as_table(rows)
-    used = [column for column in columns if column.used]
-    if absent := [column.name for column in used if column.name not in table.frame.columns]:
-        raise ValueError(
-            f"{table.source} lacks the column{'s' if len(absent) > 1 else ''} {some_of(map(repr, absent), 10)}, which "
-            f"the model was trained with. It has: {some_of(table.names, 20)}."
-        )
-    parts, findings = {}, []
-    for column in used:
-        parts[column.name], news = _as_trained(table, column)
-        findings += news
-    for column in columns:  # not used, but if it varies now, something has changed
-        if column.kind == "constant" and column.categories and column.name in table.frame.columns:
-            words = texts(table, column.name)
-            findings += _findings(table, column, {"new category": words.notna() & ~words.isin(column.categories)})
-    return pd.DataFrame(parts, columns=[column.name for column in used], index=range(len(table))), findings
-
-
-def _as_trained(table: Table, column: Column) -> tuple[Any, list[Finding]]:
-    """A column in the form that its record asks for."""
-    import pandas as pd
-
-    if column.kind == "category":
-        words = texts(table, column.name)
-        new = words.notna() & ~words.isin(column.categories)
-        return words, _findings(table, column, {"missing": words.isna(), "new category": new})
-    if column.kind == "boolean":
-        words = texts(table, column.name).str.lower()
-        codes = {"0": 0.0, "1": 1.0, column.categories[0]: 0.0, column.categories[1]: 1.0}
-        values = words.map(codes).to_numpy(dtype=np.float64)
-        new = np.isnan(values) & words.notna().to_numpy()
-        return pd.Series(values), _findings(table, column, {"missing": words.isna(), "new category": new})
-    masks: dict[str, np.ndarray] = {}
-    if column.kind == "date":
-        noun = "dates (YYYY-MM-DD)"
-        values, odd = _days(table, column.name)
-    else:
-        reading = _typed(table, column.name)
-        reading = reading or _read(texts(table, column.name), column.notation, column.categories)
-        noun, values, odd = reading.notation.words, reading.values, reading.odd
-        if column.notation is not None and not column.notation.bare:
-            masks["no unit"] = reading.bare
-    if odd.any():
-        words = texts(table, column.name)
-        odd = odd & ~words.isin(column.categories).to_numpy()
-    if odd.any():
-        row = int(odd.argmax())
-        raise ValueError(
-            f"Column {column.name!r} held {noun} in training, but {table.source} has {words[row]!r} in "
-            f"{table.place(row)}."
-        )
-    masks |= {"missing": np.isnan(values), "below range": values < column.low, "above range": values > column.high}
-    return pd.Series(values), _findings(table, column, masks)
-
-
-def _findings(table: Table, column: Column, masks: dict[str, Any]) -> list[Finding]:
-    """What is new in a column, with a few examples and the first few rows of each kind."""
-    found, rows = [], table.row_numbers()
-    for what, mask in masks.items():
-        places = np.flatnonzero(np.asarray(mask))
-        if len(places):
-            words = dict.fromkeys(texts(table.take(places[:1000]), column.name))
-            example = "" if what == "missing" else some_of(map(repr, words), 3)
-            found.append(Finding(column.name, what, len(places), example, tuple(map(int, rows[places[:5]]))))
-    return found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import betabinom
 
-from kernelwright.tables.columns import Finding
+from kernelwright.tables.preparing import Finding
 from kernelwright.tables.table import some_of
 
 __all__ = ["Drift", "find_drift"]

@@ -15,8 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from kernelwright.estimators import HyperKernelRidge
 from kernelwright.evaluation.scores import Score
 from kernelwright.storage.saved import saved
-from kernelwright.tables.columns import Column, Finding, prepare
+from kernelwright.tables.columns import Column
 from kernelwright.tables.model import make_encoder, versions
+from kernelwright.tables.preparing import Finding, prepare
 from kernelwright.tables.table import as_table
 
 __all__ = ["KernelEvaluation", "KernelModel", "held_out_error"]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from kernelwright.tables.columns import numbers, texts
+from kernelwright.tables.cells import numbers, texts
 from kernelwright.tables.table import Table, some_of
 
 __all__ = ["about_missing", "labelled", "same_number", "spelling_notes"]

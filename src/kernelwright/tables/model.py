@@ -20,10 +20,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from kernelwright.estimators import EmbeddingClassifier
 from kernelwright.evaluation.cross_validation import Evaluation
 from kernelwright.storage.saved import saved
-from kernelwright.tables.columns import Column, Finding, describe_columns, numbers, prepare, remarks
+from kernelwright.tables.cells import numbers
+from kernelwright.tables.columns import Column, describe_columns, remarks
 from kernelwright.tables.drift import Drift, find_drift
 from kernelwright.tables.labels import labelled, same_number, spelling_notes
 from kernelwright.tables.leaks import find_leaks
+from kernelwright.tables.preparing import Finding, prepare
 from kernelwright.tables.table import Table, nearest_name, some_of
 
 __all__ = ["TabularModel", "TrainingTable", "make_encoder", "make_pipeline", "rival_makers", "versions"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelwright.tables.columns import texts
+from kernelwright.tables.cells import texts
 from kernelwright.tables.notation import decimal_sign, read_numbers
 from kernelwright.tables.numerals import is_number
 from kernelwright.tables.reading import read_table

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelwright.errors import MemoryBudgetError
 from kernelwright.kernels import Gaussian, Spectrum
-from kernelwright.research.baselines.data_adaptive import DataAdaptiveKernel, Problem, project
+from kernelwright.research.baselines.data_adaptive import DataAdaptiveKernel, AdaptiveProblem, project
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_no_other_weights_do_better(moons):
 def test_best_weights_solve_the_inner_problem(moons):
     X = moons[0][:4]
     K, beta = torch.from_numpy(Gaussian(0.5)(X)), torch.tensor([[1.0], [-0.5], [0.3], [-0.8]], dtype=torch.float64)
-    problem = Problem(K, beta.sign(), 1.0, 0.1, 0.4)
+    problem = AdaptiveProblem(K, beta.sign(), 1.0, 0.1, 0.4)
 
     def at_root(root):  # every semidefinite matrix is root root^T
         F = root.reshape(4, 4) @ root.reshape(4, 4).T

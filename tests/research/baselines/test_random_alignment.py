@@ -105,7 +105,7 @@ def test_scores_are_the_alignments_of_the_features_one_by_one(monkeypatch):
     Y = np.eye(3)[y] - 1 / 3
     Phi = features(X)
     naive = [np.trace(np.outer(phi, phi) @ Y @ Y.T) for phi in Phi.T]
-    monkeypatch.setattr(random_alignment, "BLOCK_ENTRIES", 30 * 7)
+    monkeypatch.setattr(random_alignment, "BLOCK_FEATURE_VALUES", 30 * 7)
     scores = random_alignment.feature_scores(features, torch.from_numpy(X), torch.from_numpy(Y))
     np.testing.assert_allclose(scores.numpy(), naive, rtol=1e-10, atol=1e-12)
     labels = random_alignment._codes(y).numpy()

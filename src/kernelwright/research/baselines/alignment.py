@@ -16,7 +16,7 @@ from torch import Tensor
 from kernelwright.inputs.arrays import as_matrix, validate_data
 from kernelwright.inputs.labels import class_labels
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta
-from kernelwright.similarity.alignment import KernelRows, centred_gram, weights_of_gram
+from kernelwright.similarity.alignment import LazyKernelMatrix, centred_gram, weights_of_gram
 from kernelwright.storage.saved import saved
 
 __all__ = ["AlignmentKernel"]
@@ -94,8 +94,8 @@ class AlignmentKernel(BaseEstimator):
         points = as_matrix(X)
         kernels = prepared_kernels(self, gaussians() if self.kernels is None else self.kernels, points)
         # The ideal kernel is 2 delta - 1; centring takes away the constant, and the factor comes back below.
-        target = KernelRows(KroneckerDelta(), torch.from_numpy(labels)[:, None])
-        gram = centred_gram([*(KernelRows(kernel, points) for kernel in kernels), target])
+        target = LazyKernelMatrix(KroneckerDelta(), torch.from_numpy(labels)[:, None])
+        gram = centred_gram([*(LazyKernelMatrix(kernel, points) for kernel in kernels), target])
         mu = weights_of_gram(gram, method=self.method)
         to_target, to_itself = float(mu @ gram[:-1, -1]), float(mu @ gram[:-1, :-1] @ mu)
         self.alignment_ = to_target / math.sqrt(to_itself * float(gram[-1, -1]))

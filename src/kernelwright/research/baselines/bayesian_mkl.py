@@ -25,7 +25,7 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["BayesianMKL"]
 
-BLOCK_ENTRIES = 2**24  # kernel values held at once while predicting
+STACKED_KERNEL_VALUES = 2**24  # kernel values held at once while predicting
 
 
 def default_kernels() -> list[Kernel]:
@@ -185,7 +185,7 @@ class BayesianMKL(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         new = torch.from_numpy(validate_data(self, X, dtype=np.float64, reset=False).copy())
         training = torch.from_numpy(self.points_)
-        for block in new.split(max(1, BLOCK_ENTRIES // (len(self.kernels_) * len(training)))):
+        for block in new.split(max(1, STACKED_KERNEL_VALUES // (len(self.kernels_) * len(training)))):
             with torch.no_grad():
                 yield kernel_tensor(self.kernels_, block, training)
 

@@ -81,7 +81,7 @@ class AdaptedKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class Problem:
+class AdaptiveProblem:
     """``min_F max_alpha`` of :class:`DataAdaptiveKernel`; a column of Y is a task, of signs."""
 
     K: Tensor
@@ -130,7 +130,7 @@ class Found:
     n_iter: int
 
 
-def learn_weights(problem: Problem, max_iter: int, tol: float) -> Found:
+def learn_weights(problem: AdaptiveProblem, max_iter: int, tol: float) -> Found:
     """Nesterov's accelerated projected gradient on the dual variables, whose best weights are known at every step.
 
     The minimum over F is concave and smooth in the dual variables, and its gradient is that of the machines at the
@@ -156,7 +156,7 @@ def learn_weights(problem: Problem, max_iter: int, tol: float) -> Found:
     return Found(F, upper, gap, step)
 
 
-def ascend(problem: Problem, beta: Tensor, curvature: float) -> tuple[Tensor, float]:
+def ascend(problem: AdaptiveProblem, beta: Tensor, curvature: float) -> tuple[Tensor, float]:
     """One projected gradient step, as long as the curvature along it allows; the next point and that curvature."""
     F = problem.best_weights(beta)
     value, gradient = problem.value(F, beta), problem.Y - (F * problem.K) @ beta
@@ -279,7 +279,7 @@ class DataAdaptiveKernel(BaseEstimator):
         with torch.no_grad(), threads_for(len(points)):
             kernel.prepare_(points)
             K = kernel.matrix(points)
-            found = learn_weights(Problem(K, Y, self.C, self.eta, self.tau), self.max_iter, self.tol)
+            found = learn_weights(AdaptiveProblem(K, Y, self.C, self.eta, self.tau), self.max_iter, self.tol)
             self.kernel_ = AdaptedKernel(kernel, Weighting.of(points, found.weights))
         if found.gap > self.tol * abs(found.objective):
             warnings.warn(

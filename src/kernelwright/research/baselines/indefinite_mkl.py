@@ -26,7 +26,7 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["IndefiniteMKL", "fista", "group_soft_threshold", "soft_threshold"]
 
-BLOCK_ENTRIES = 2**22  # kernel values held at once while predicting
+PREDICTED_KERNEL_VALUES = 2**22  # kernel values held at once while predicting
 NEW_COLUMNS = 100  # of the dictionary, that come in at once
 TINY = 1e-30  # in place of the norm of a kernel matrix that is zero
 
@@ -124,7 +124,7 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
         matrices = [kernel.matrix(points) for kernel in self.kernels_]
         means = torch.cat([K.mean(0) for K in matrices])
         signs = Y[:, 1:] if len(self.classes_) == 2 else Y
-        problem = Problem([K - K.mean(0) for K in matrices], signs, float(self.C), self.norm)
+        problem = DictionaryProblem([K - K.mean(0) for K in matrices], signs, float(self.C), self.norm)
         A, self.n_iter_, violation = minimise(problem, tol=float(self.tol), max_iter=int(self.max_iter))
         if violation > self.tol:
             warnings.warn(
@@ -144,7 +144,7 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
         """``f(x)``: one number for two classes, else a column for each class."""
         check_is_fitted(self)
         X = as_matrix(validate_data(self, X, dtype=np.float64, reset=False))
-        blocks = X.split(max(1, BLOCK_ENTRIES // len(self.points_)))
+        blocks = X.split(max(1, PREDICTED_KERNEL_VALUES // len(self.points_)))
         with torch.no_grad():
             values = torch.cat([self._outputs(block) for block in blocks]).numpy()
         return values[:, 0] if len(self.classes_) == 2 else values
@@ -164,7 +164,7 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
         return self.classes_[best]
 
 
-class Problem:
+class DictionaryProblem:
     """``C sum max(0, 1 - S o D A)^2 + penalty(A)`` with the dictionary ``D = [K_1 ... K_T 1]``; A ends in free biases.
 
     Columns of kernels have mean zero; the bias takes what that changes. Wide kernels are nearly constant: with their
@@ -176,10 +176,10 @@ class Problem:
         self.D = torch.cat([*parts, torch.ones(len(signs), 1, dtype=torch.float64)], 1)
         self.counts = [part.shape[1] for part in parts]
 
-    def of_columns(self, kept: Tensor) -> Problem:
+    def of_columns(self, kept: Tensor) -> DictionaryProblem:
         """The same with some of the columns."""
         parts = [part[:, some] for part, some in zip(self.parts, kept.split(self.counts), strict=True)]
-        return Problem(parts, self.signs, self.C, self.norm)
+        return DictionaryProblem(parts, self.signs, self.C, self.norm)
 
     def steps(self) -> Tensor:
         """A step for each coefficient, the same for those of a kernel.
@@ -218,7 +218,7 @@ def _squared_norm(part: Tensor) -> float:
     return max(float(spectrum(gram)[-1]), TINY) if gram.numel() else 1.0
 
 
-def minimise(problem: Problem, *, tol: float, max_iter: int) -> tuple[Tensor, int, float]:
+def minimise(problem: DictionaryProblem, *, tol: float, max_iter: int) -> tuple[Tensor, int, float]:
     """Coefficients, the number of steps, and by how much the conditions of optimality are violated.
 
     With the l1 norm most coefficients are zero, and few are worth a step: columns come in, the most promising first,

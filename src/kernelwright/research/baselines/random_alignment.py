@@ -21,7 +21,7 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["RandomFeatureAlignment", "WeightedCosines", "best_in_chi2_ball", "best_in_kl_ball"]
 
-BLOCK_ENTRIES = 2**22  # features held at once
+BLOCK_FEATURE_VALUES = 2**22  # features held at once
 TIE = 1e-12  # scores closer than this, relative to their range, are equal
 
 
@@ -191,7 +191,7 @@ def _codes(labels: np.ndarray) -> Tensor:
 
 def feature_scores(features: FeatureMap, X: Tensor, Y: Tensor) -> Tensor:
     """``sum_c (sum_i Y_ic z_m(x_i))^2`` for each feature m, from some rows at a time."""
-    step = max(1, BLOCK_ENTRIES // features.n_features)
+    step = max(1, BLOCK_FEATURE_VALUES // features.n_features)
     with torch.no_grad():
         blocks = zip(X.split(step), Y.split(step), strict=True)
         sums = sum(y.T @ features(x) for x, y in blocks)

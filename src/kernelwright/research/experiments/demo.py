@@ -18,11 +18,11 @@ from kernelwright.reports import DecisionProbabilityDisplay, LearningCurveDispla
 from kernelwright.research.baselines import GridSearchSVC
 from kernelwright.uncertainty.scores import expected_calibration_error
 
-__all__ = ["TASKS", "Result", "Task", "pictures", "rows_of"]
+__all__ = ["TASKS", "DemoResult", "DemoTask", "pictures", "rows_of"]
 
 
 @dataclass(frozen=True)
-class Score:
+class DemoScore:
     """How one method did on one split."""
 
     method: str
@@ -35,25 +35,25 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Result:
+class DemoResult:
     """All scores on one data set, with the model and rows that the pictures show."""
 
     name: str
-    scores: list[Score]
+    scores: list[DemoScore]
     model: EmbeddingClassifier
     X_train: np.ndarray
     y_train: np.ndarray
 
 
 @dataclass(frozen=True)
-class Task:
+class DemoTask:
     """A data set, perhaps only some of its columns."""
 
     name: str
     data_set: str
     columns: tuple[int, ...] | None = None
 
-    def run(self) -> Result:
+    def run(self) -> DemoResult:
         """Fit and score the three methods."""
         X, y = datasets.load(self.data_set)
         X = X if self.columns is None else X[:, list(self.columns)]
@@ -67,7 +67,7 @@ class Task:
             p = classifier.predict_proba(X_test)
             own = method == "kernelwright"
             scores.append(
-                Score(
+                DemoScore(
                     method,
                     float(classifier.score(X_test, y_test)),
                     float(log_loss(y_test, p)),
@@ -77,13 +77,13 @@ class Task:
                     risk_bound=model.risk_bound().total if own else None,
                 )
             )
-        return Result(self.name, scores, model, X_train, y_train)
+        return DemoResult(self.name, scores, model, X_train, y_train)
 
 
 TASKS = (
-    Task("iris (2 of 4)", "iris", columns=(0, 1)),
-    Task("wine", "wine"),
-    Task("digits", "digits"),
+    DemoTask("iris (2 of 4)", "iris", columns=(0, 1)),
+    DemoTask("wine", "wine"),
+    DemoTask("digits", "digits"),
 )
 
 
@@ -95,7 +95,7 @@ def rivals() -> dict[str, Any]:
     }
 
 
-def rows_of(result: Result) -> list[dict[str, str]]:
+def rows_of(result: DemoResult) -> list[dict[str, str]]:
     """The scores as rows of words for a table."""
 
     def shown(value: float | None, form: str) -> str:
@@ -116,7 +116,7 @@ def rows_of(result: Result) -> list[dict[str, str]]:
     ]
 
 
-def pictures(results: Mapping[str, Result]) -> dict[str, Picture]:
+def pictures(results: Mapping[str, DemoResult]) -> dict[str, Picture]:
     """The probabilities of the first result (two features), and the learning curves of all."""
     from matplotlib.figure import Figure
 

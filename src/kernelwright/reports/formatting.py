@@ -49,7 +49,7 @@ def interval(score: Score, *, share: bool = False) -> str:
     Examples
     --------
     >>> from kernelwright.evaluation import Score
-    >>> from kernelwright.reports.words import interval
+    >>> from kernelwright.reports.formatting import interval
     >>> interval(Score(0.95, 0.91, 0.98), share=True)
     '91.0 to 98.0\xa0%'
     """
@@ -72,7 +72,7 @@ def verdict(rival: Rival) -> str:
     Examples
     --------
     >>> from kernelwright.evaluation import Rival, Score
-    >>> from kernelwright.reports.words import verdict
+    >>> from kernelwright.reports.formatting import verdict
     >>> verdict(Rival(None, Score(0.1, -0.02, 0.22), 1.0))
     'no clear difference'
     """

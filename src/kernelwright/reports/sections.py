@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernelwright.errors import NumericalError
-from kernelwright.reports.page import Block, Paragraph, Section, Table
-from kernelwright.reports.words import column_range, record_rows
+from kernelwright.reports.formatting import column_range, record_rows
+from kernelwright.reports.page import Block, Gallery, PageTable, Paragraph, Picture, Section
 from kernelwright.tables import Column
 from kernelwright.tables.leaks import LEAK
 
-__all__ = ["LeftOut", "columns_section", "note_blocks", "section_or_sentence", "settings_section"]
+__all__ = ["SectionLeftOut", "columns_section", "note_blocks", "one_picture", "section_or_sentence", "settings_section"]
 
 MOST_COLUMNS = 200
 
 
-class LeftOut(Exception):
+class SectionLeftOut(Exception):
     """A section cannot be made; the sentence says why."""
 
 
@@ -24,10 +24,15 @@ def section_or_sentence(title: str, make: Callable[[], Sequence[Block]]) -> Sect
     """A section, or in its place a sentence: a page with a gap is better than none."""
     try:
         return Section(title, make())
-    except LeftOut as reason:
+    except SectionLeftOut as reason:
         return Section(title, [Paragraph(str(reason))])
     except (ValueError, NumericalError, MemoryError) as error:  # sentences about what a model of this kind has not
         return Section(title, [Paragraph(f"This section cannot be made for this model. {error}")])
+
+
+def one_picture(figure: Any, caption: str, alternative: str) -> Gallery:
+    """A matplotlib figure by itself."""
+    return Gallery([Picture.of(figure, caption, alternative)])
 
 
 def note_blocks(notes: Sequence[str]) -> list[Block]:
@@ -53,14 +58,14 @@ def columns_section(columns: Sequence[Column]) -> list[Block]:
     if len(columns) > MOST_COLUMNS:
         text += f" The first {MOST_COLUMNS} are listed."
     header = ("column", "kind", "what is done to it", "missing", "different values", "range")
-    return [Paragraph(text), Table("Columns of the training table", header, rows, "lllrrl")]
+    return [Paragraph(text), PageTable("Columns of the training table", header, rows, "lllrrl")]
 
 
 def settings_section(settings: Mapping[str, Any], versions: Mapping[str, str]) -> list[Block]:
     """How to make the same model again."""
     blocks: list[Block] = [
-        Table("Settings, and numbers that were learned", ("setting", "value"), record_rows(settings), "ll")
+        PageTable("Settings, and numbers that were learned", ("setting", "value"), record_rows(settings), "ll")
     ]
     if versions:
-        blocks.append(Table("Versions", ("library", "version"), list(versions.items()), "ll"))
+        blocks.append(PageTable("Versions", ("library", "version"), list(versions.items()), "ll"))
     return blocks

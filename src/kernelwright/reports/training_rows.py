@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.reports.parts import LeftOut
+from kernelwright.reports.sections import SectionLeftOut
 from kernelwright.tables import TabularModel
 
 __all__ = ["feature_names", "training_rows"]
@@ -28,7 +28,7 @@ def training_rows(classifier: Any) -> np.ndarray:
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
     >>> from kernelwright import EmbeddingClassifier
-    >>> from kernelwright.reports.rows import training_rows
+    >>> from kernelwright.reports.training_rows import training_rows
     >>> X, y = load_iris(return_X_y=True)
     >>> rows = training_rows(EmbeddingClassifier(learn=None).fit(X, y))
     >>> np.allclose(np.unique(rows, axis=0), np.unique(X, axis=0))
@@ -36,7 +36,7 @@ def training_rows(classifier: Any) -> np.ndarray:
     """
     points, scaler = np.asarray(classifier.points_), classifier.scaler_
     if not len(points) or points.ndim != 2:
-        raise LeftOut(f"The solver {classifier.solver_!r} keeps no training rows to draw a map around.")
+        raise SectionLeftOut(f"The solver {classifier.solver_!r} keeps no training rows to draw a map around.")
     if scaler is None:
         return points
     return scaler.inverse_transform(points)

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from kernelwright.evaluation import Rival, Score
-from kernelwright.reports.words import column_range, count_of, interval, number, percent, record_rows, verdict
+from kernelwright.reports.formatting import column_range, count_of, interval, number, percent, record_rows, verdict
 from kernelwright.tables import Column
 
 
