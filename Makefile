@@ -40,21 +40,22 @@ package: .venv/.ready ## Build the packages, and install them into an empty envi
 audit: .venv/.ready ## Look for known vulnerabilities of the installed packages
 	$(BIN)/python -m robustness.audit
 
-lint: .venv/.ready ## Check style, formatting and the direction of imports
+lint: .venv/.ready ## Check style, formatting, the direction of imports, names and sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.layout
 
 type: .venv/.ready ## Check the types
 	$(BIN)/mypy
 
 bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, write the page (most of an hour; a killed run resumes)
 	$(BIN)/python -m benchmarks.run suite scaling figures
-	$(BIN)/python -m benchmarks.run micro --record
+	$(BIN)/python -m benchmarks.run micro startup --record
 	$(BIN)/python -m docs.tables
 
 bench-quick: .venv/.ready .venv-peers/.ready ## Do the same on four small data sets (minutes), into separate files
-	$(BIN)/python -m benchmarks.run --quick suite scaling figures micro
+	$(BIN)/python -m benchmarks.run --quick suite scaling figures micro startup
 
 bench-more: .venv/.bench ## Run all other benchmarks: the tables in benchmarks/results (hours)
 	$(BIN)/python -m benchmarks.run floor head default fits large hyper probabilities cluster

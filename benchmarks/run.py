@@ -1,7 +1,8 @@
 """Run all benchmarks, or those that are named: ``python -m benchmarks.run [--quick] [NAME ...]``.
 
 ``suite`` and ``scaling`` compare with other methods in the peers' environment; a run that was stopped resumes.
-``figures`` draws their results. ``micro`` times the parts of a fit; ``--record`` adds its ratios to ``history.csv``.
+``figures`` draws their results. ``micro`` times the parts of a fit, ``startup`` the command line where it needs no
+model; ``--record`` adds their ratios to ``history.csv``.
 The others (floor, head, default, fits, large, hyper, probabilities, cluster) print tables and write them into
 ``benchmarks/results``.
 
@@ -84,6 +85,18 @@ def run_micro(arguments: argparse.Namespace) -> None:
     console.print(history.verdict(tables.read(history.HISTORY, missing_ok=True)))
 
 
+def run_startup(arguments: argparse.Namespace) -> None:
+    """Time what the command line answers without a model, and compare with earlier runs."""
+    from benchmarks import history, startup
+
+    found = startup.rows(arguments.quick)
+    title = f"Until the command line answers (goal: {startup.GOAL} s), and next to the import of NumPy and typer"
+    keep("startup-quick" if arguments.quick else "startup", title, found)
+    if arguments.record:
+        history.record({f"startup: {row['command']}": float(row["ratio"]) for row in found})
+    console.print(history.verdict(tables.read(history.HISTORY, missing_ok=True)))
+
+
 def run_floor(arguments: argparse.Namespace) -> None:
     """Time one value and gradient."""
     from benchmarks import floor
@@ -161,6 +174,7 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "scaling": run_scaling,
     "figures": run_figures,
     "micro": run_micro,
+    "startup": run_startup,
     "floor": run_floor,
     "head": run_head,
     "default": run_default,
@@ -183,7 +197,9 @@ def main() -> None:
     peers.add_argument("--data", action="append", default=[], help="only these data sets (suite)")
     peers.add_argument("--python", type=Path, help="the peers' Python (.venv-peers/bin/python)")
     peers.add_argument("--jobs", type=int, default=2, help="fits at a time, one thread each")
-    parser.add_argument("--record", action="store_true", help="micro: add the ratios to benchmarks/history.csv")
+    parser.add_argument(
+        "--record", action="store_true", help="micro, startup: add the ratios to history.csv"
+    )
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in BENCHMARKS]:
         parser.error(f"no benchmark {unknown[0]!r}: choose from {', '.join(BENCHMARKS)}")

@@ -63,7 +63,9 @@ def findings(package: Path, rules: Rules = RULES) -> list[Finding]:
 def _flat_modules(paths: list[Path], rules: Rules) -> Iterator[Finding]:
     flat = [path for path in paths if len(path.parts) == 1 and path.name != "__init__.py"]
     if len(flat) > rules.flat_modules:
-        yield Finding(flat[-1], 1, f"{len(flat)} modules beside the packages, where at most {rules.flat_modules} may be")
+        yield Finding(
+            flat[-1], 1, f"{len(flat)} modules beside the packages, where at most {rules.flat_modules} may be"
+        )
 
 
 def _repeated_classes(trees: dict[Path, ast.Module], rules: Rules) -> Iterator[Finding]:
