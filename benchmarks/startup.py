@@ -4,12 +4,12 @@ The least that it can need is the import of what it is made with, NumPy and type
 imports torch, scikit-learn and pandas.
 """
 
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from tools.processes import child_cpu_seconds
 from tools.tables import Row
 
 GOAL = 0.5  # CPU seconds, of every line but the last
@@ -34,10 +34,9 @@ def cpu_seconds(arguments: list[str], folder: str, repetitions: int) -> float:
     """Run Python some times and return the user and system seconds of the fastest run."""
     found = []
     for _ in range(repetitions):
-        before = os.times()
+        before = child_cpu_seconds()
         subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True)
-        after = os.times()
-        found.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        found.append(child_cpu_seconds() - before)
     return min(found)
 
 

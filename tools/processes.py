@@ -13,6 +13,12 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def child_cpu_seconds() -> float:
+    """Return the CPU time of all processes that this one has started and waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def memory(field: str = "VmRSS") -> int:
     """Return the bytes in use, or another field of /proc/self/status ("VmHWM" is the peak)."""
     with open("/proc/self/status") as lines:

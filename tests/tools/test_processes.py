@@ -1,15 +1,24 @@
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from tools.processes import cpu_seconds, peak_of
+from tools.processes import child_cpu_seconds, cpu_seconds, peak_of
 
 
 def test_cpu_seconds_count_work():
     before = cpu_seconds()
     sum(range(2_000_000))
     assert cpu_seconds() > before
+
+
+def test_cpu_seconds_of_children_count_their_work_and_not_ours():
+    before = child_cpu_seconds()
+    sum(range(2_000_000))
+    assert child_cpu_seconds() == before
+    subprocess.run([sys.executable, "-c", "sum(range(2_000_000))"], check=True)
+    assert child_cpu_seconds() > before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
