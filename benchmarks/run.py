@@ -197,9 +197,7 @@ def main() -> None:
     peers.add_argument("--data", action="append", default=[], help="only these data sets (suite)")
     peers.add_argument("--python", type=Path, help="the peers' Python (.venv-peers/bin/python)")
     peers.add_argument("--jobs", type=int, default=2, help="fits at a time, one thread each")
-    parser.add_argument(
-        "--record", action="store_true", help="micro, startup: add the ratios to history.csv"
-    )
+    parser.add_argument("--record", action="store_true", help="micro, startup: add the ratios to history.csv")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in BENCHMARKS]:
         parser.error(f"no benchmark {unknown[0]!r}: choose from {', '.join(BENCHMARKS)}")

@@ -19,7 +19,7 @@ from kernelwright.inputs.labels import class_labels
 from kernelwright.inputs.weights import ClassTotals
 from kernelwright.numerics.threads import on_one_thread
 
-__all__ = ["DaskRows", "ChunkReader", "dask_mean", "example_row", "is_dask", "lazily"]
+__all__ = ["ChunkReader", "DaskRows", "dask_mean", "example_row", "is_dask", "lazily"]
 
 FAN_IN = 8  # sums that are added at once in the tree of a reduction
 

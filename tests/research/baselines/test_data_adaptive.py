@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelwright.errors import MemoryBudgetError
 from kernelwright.kernels import Gaussian, Spectrum
-from kernelwright.research.baselines.data_adaptive import DataAdaptiveKernel, AdaptiveProblem, project
+from kernelwright.research.baselines.data_adaptive import AdaptiveProblem, DataAdaptiveKernel, project
 
 
 @pytest.fixture
