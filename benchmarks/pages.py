@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import peers, ranks
+from benchmarks.startup import STARTUP
 from tools import tables
 from tools.tables import Cells, bold, markdown, shortened
 
@@ -203,7 +204,18 @@ def scaling() -> str:
 def micro() -> str:
     """Show the newest ratios of the micro-benchmarks."""
     rows = {row["name"]: row for row in tables.read(FOLDER / "history.csv", missing_ok=True)}
-    table = [{"what": name, "times": f"{float(row['ratio']):.2f}"} for name, row in rows.items()]
+    parts = {name: row for name, row in rows.items() if not name.startswith(STARTUP)}
+    table = [{"what": name, "times": f"{float(row['ratio']):.2f}"} for name, row in parts.items()]
+    return markdown(table) if table else NOTHING
+
+
+def startup() -> str:
+    """Show how soon the command line answers."""
+    rows = tables.read(FOLDER / "results" / "startup.csv", missing_ok=True)
+    table = [
+        {"what": f"`{row['command']}`", "CPU seconds": f"{float(row['CPU seconds']):.2f}", "times": row["ratio"][:4]}
+        for row in rows
+    ]
     return markdown(table) if table else NOTHING
 
 
@@ -219,6 +231,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "suite_seconds": partial(suite_scores, "CPU seconds to fit"),
     "scaling": scaling,
     "micro": micro,
+    "startup": startup,
     "probabilities": probabilities,
     "prediction_sets": prediction_sets,
     **{name: partial(plain, name) for name in PLAIN},

@@ -93,7 +93,7 @@ def run_startup(arguments: argparse.Namespace) -> None:
     title = f"Until the command line answers (goal: {startup.GOAL} s), and next to the import of NumPy and typer"
     keep("startup-quick" if arguments.quick else "startup", title, found)
     if arguments.record:
-        history.record({f"startup: {row['command']}": float(row["ratio"]) for row in found})
+        history.record({f"{startup.STARTUP}{row['command']}": float(row["ratio"]) for row in found})
     console.print(history.verdict(tables.read(history.HISTORY, missing_ok=True)))
 
 

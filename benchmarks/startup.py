@@ -12,6 +12,7 @@ from pathlib import Path
 from tools.processes import child_cpu_seconds
 from tools.tables import Row
 
+STARTUP = "startup: "  # how its names begin in the history
 GOAL = 0.5  # CPU seconds, of every line but the last
 FLOOR = ["-c", "import numpy, typer, rich.console, rich.table, rich.progress"]
 COMMANDS = (

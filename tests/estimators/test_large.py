@@ -24,7 +24,7 @@ SOLVERS = [Exact(), Landmarks(300), Fourier(300), Herding(300)]
 
 def few_are_many(monkeypatch, n_rows):
     """As if so few rows were too many to learn from all at once."""
-    for room in ("methods", "recipes", "grid"):
+    for room in ("base", "methods", "recipes", "grid"):
         monkeypatch.setattr(f"kernelwright.learning.{room}.MANY", n_rows)
 
 
