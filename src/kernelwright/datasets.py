@@ -1,4 +1,4 @@
-"""Data sets by name, from the first place that has them."""
+"""Data sets by name, loaded from the first source that has them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["DataSetNotFoundError", "load", "names"]
 
 
 class DataSetNotFoundError(FileNotFoundError):
-    """A data set is in none of the places that were looked at; the message names them."""
+    """A data set was found in none of the places searched; the message lists them."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What is known of a data set: its size, and where it is besides the data folder."""
+    """The known size of a data set, and its sources other than the data folder."""
 
     n_rows: int
     n_features: int
@@ -56,17 +56,17 @@ SOURCES = {
 
 
 def names() -> list[str]:
-    """Names that :func:`load` knows without a data folder or besides what is in it."""
+    """Return the names that :func:`load` knows, apart from files in the data folder."""
     return sorted(SOURCES)
 
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and integer labels of a data set.
+    """Load the rows and integer labels of a data set.
 
-    Looked for in the folder named by the environment variable ``KERNELWRIGHT_DATA`` (a file ``NAME.npz`` with arrays
-    X and y), in scikit-learn, in the cache (``KERNELWRIGHT_CACHE``, or ``kernelwright`` in the user's cache folder),
-    then on OpenML, whose checksum scikit-learn compares; with ``KERNELWRIGHT_OFFLINE=1`` the network is never asked.
-    "mnist" has its 10,000 test images last.
+    The data set is searched for in the folder named by the environment variable ``KERNELWRIGHT_DATA`` (a file
+    ``NAME.npz`` with arrays X and y), in scikit-learn, in the cache (``KERNELWRIGHT_CACHE``, or ``kernelwright`` in the
+    user's cache folder), then on OpenML, where scikit-learn compares the checksum. With ``KERNELWRIGHT_OFFLINE=1`` the
+    network is never used. The 10,000 test images of "mnist" come last.
 
     Parameters
     ----------
@@ -103,20 +103,20 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
         raise DataSetNotFoundError(f"No data set {name!r} in {' or '.join(looked)}. Known names: {', '.join(names())}.")
     if os.environ.get("KERNELWRIGHT_OFFLINE", "0") not in ("", "0"):
         raise DataSetNotFoundError(
-            f"No data set {name!r} in {' or '.join(looked)}, and KERNELWRIGHT_OFFLINE is set, so that OpenML (number "
-            f"{source.openml_id}) is not asked for it."
+            f"No data set {name!r} in {' or '.join(looked)}, and KERNELWRIGHT_OFFLINE is set, so OpenML (number "
+            f"{source.openml_id}) was not asked."
         )
     try:
         X, y = _ask_openml(source)
     except Exception as error:
         raise DataSetNotFoundError(
-            f"No data set {name!r} in {' or '.join(looked)}, and OpenML (number {source.openml_id}) did not give it: "
-            f"{error}"
+            f"No data set {name!r} in {' or '.join(looked)}, and OpenML (number {source.openml_id}) could not provide "
+            f"it: {error}"
         ) from error
     try:
         _write(cached, X, y)
-    except OSError as error:  # a home that is read-only, full or not there: the data are here all the same
-        warnings.warn(f"The data set {name!r} could not be kept in the cache: {error}", stacklevel=2)
+    except OSError as error:  # a home folder that is read-only, full or missing: the data are loaded anyway
+        warnings.warn(f"The data set {name!r} could not be written to the cache: {error}", stacklevel=2)
     return X, y
 
 
@@ -135,7 +135,7 @@ def _ask_openml(source: Source) -> tuple[np.ndarray, np.ndarray]:
     X, y = np.asarray(frame.data, dtype=np.float64), np.unique(frame.target, return_inverse=True)[1]
     shape = (*X.shape, int(y.max()) + 1)
     if shape != (source.n_rows, source.n_features, source.n_classes):
-        raise ValueError(f"it has rows, features and classes {shape}, not those expected of it")
+        raise ValueError(f"it has rows, features and classes {shape}, which is not what was expected")
     return X, y
 
 
@@ -146,12 +146,12 @@ def _cache_folder() -> Path:
         return Path(os.environ["XDG_CACHE_HOME"]) / "kernelwright"
     try:
         return Path.home() / ".cache" / "kernelwright"
-    except RuntimeError:  # a user without a home
+    except RuntimeError:  # the user has no home folder
         return Path(tempfile.gettempdir()) / f"kernelwright-{os.getpid()}"
 
 
 def _write(path: Path, X: np.ndarray, y: np.ndarray) -> None:
-    """Write whole or not at all."""
+    """Write the file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
         np.savez_compressed(file, X=X, y=y)

@@ -1,4 +1,4 @@
-"""Errors and warnings a user may meet, each with a name of its own so that it can be caught."""
+"""Errors and warnings that a user may meet. Each has its own name, so that it can be caught."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class CollapseWarning(UserWarning):
 
 
 class OverfitWarning(UserWarning):
-    """Training rows are told almost without fault, and rows left out no better than by the class frequencies."""
+    """Training rows are predicted almost perfectly, but left-out rows no better than by the class frequencies."""
 
 
 class CalibrationWarning(UserWarning):
-    """Rows left out are told right far more often than the probabilities say."""
+    """Left-out rows are predicted correctly far more often than the probabilities say."""
 
 
 class DistanceMatrixWarning(UserWarning):
-    """A matrix of similarities looks like one of distances; the message says what to do if it is."""
+    """A similarity matrix looks like a distance matrix; the message says what to do if it is one."""
 
 
 class ModelFileError(ValueError):
@@ -42,4 +42,4 @@ class ModelFileError(ValueError):
 
 
 class PrecisionWarning(UserWarning):
-    """Single precision was asked for and was not enough; the message says by how much, and double was used."""
+    """Single precision was requested but was not accurate enough, so double was used; the message gives the error."""

@@ -25,14 +25,14 @@ __all__ = [
     "raw_bounds",
 ]
 
-WEAK_PULL = 0.1  # weight of penalties that are to matter only along directions of which the data say nothing
+WEAK_PULL = 0.1  # weight of penalties that should matter only in directions about which the data say nothing
 
 
 class _Constrained:
     """A plain value on the outside, an unconstrained ``nn.Parameter`` on the inside."""
 
     prefix: str
-    firm = False  # whether a start beyond the bounds is drawn back to them
+    firm = False  # whether a start outside the bounds is moved to the nearest bound
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name, self.raw_name = name, f"{self.prefix}_{name}"
@@ -53,26 +53,26 @@ class _Constrained:
         raise NotImplementedError
 
     def constrain(self, raw: Tensor) -> Tensor:
-        """Unconstrained -> plain."""
+        """Convert the unconstrained value to the plain value."""
         raise NotImplementedError
 
     def unconstrain(self, plain: Tensor) -> Tensor:
-        """Plain -> unconstrained."""
+        """Convert the plain value to the unconstrained value."""
         raise NotImplementedError
 
     def plain_gradient(self, raw: Tensor, gradient: Tensor) -> Tensor:
-        """Turn a gradient in the raw parameter into one in the plain value."""
+        """Convert a gradient in the raw parameter to a gradient in the plain value."""
         raise NotImplementedError
 
     def raw_bounds(self) -> tuple[float, float]:
-        """Where an optimiser may move the raw parameter."""
+        """Return the bounds within which an optimiser may move the raw parameter."""
         raise NotImplementedError
 
 
 class Positive(_Constrained):
-    """A positive number, or a vector of them, stored as its logarithm; ``lower`` and ``upper`` bound its learning.
+    """A positive number or vector, stored as its logarithm; ``lower`` and ``upper`` bound it while it is learned.
 
-    A value from which learning starts beyond the bounds widens them, unless they are ``firm``.
+    If learning starts outside the bounds, they are widened, unless they are ``firm``.
     """
 
     prefix = "log"
@@ -103,7 +103,7 @@ class Positive(_Constrained):
 
 
 class Simplex(_Constrained):
-    """Positive weights with sum one, stored as logits relative to the first; ``size`` of them, if it is given."""
+    """Positive weights that sum to one, stored as logits relative to the first; ``size`` weights, if it is given."""
 
     prefix = "logit"
 
@@ -126,7 +126,7 @@ class Simplex(_Constrained):
         return (plain[1:] / plain[0]).log()
 
     def plain_gradient(self, raw: Tensor, gradient: Tensor) -> Tensor:
-        """Gradient along the simplex: the one with sum(w * g) = 0 (any other differs by a constant)."""
+        """Return the gradient along the simplex: the one with sum(w * g) = 0 (any other differs by a constant)."""
         w = self.constrain(raw)
         return torch.cat([-gradient.sum()[None], gradient]) / w
 
@@ -135,7 +135,7 @@ class Simplex(_Constrained):
 
 
 def _declaration(module: nn.Module, raw_name: str) -> tuple[_Constrained, str] | None:
-    """The descriptor behind a raw parameter and its plain dotted name; None if it was declared without one."""
+    """Return the descriptor behind a raw parameter and its plain dotted name; None if it has no descriptor."""
     path, _, leaf = raw_name.rpartition(".")
     for cls in type(module.get_submodule(path)).__mro__:
         for descriptor in vars(cls).values():
@@ -145,9 +145,9 @@ def _declaration(module: nn.Module, raw_name: str) -> tuple[_Constrained, str] |
 
 
 def plain_values(module: nn.Module) -> dict[str, np.ndarray]:
-    """Every learnable number of a module under its plain name.
+    """Return every learnable number of a module under its plain name.
 
-    A parameter that was declared without a constraint (a network's weight) keeps its own name and value.
+    A parameter declared without a constraint (a network's weight) keeps its own name and value.
     """
     values = {}
     for raw_name, raw in module.named_parameters():
@@ -160,7 +160,7 @@ def plain_values(module: nn.Module) -> dict[str, np.ndarray]:
 
 
 def plain_gradients(module: nn.Module, gradients: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """Gradients in raw parameters -> gradients in plain values, under plain names."""
+    """Convert gradients in raw parameters to gradients in plain values, under plain names."""
     plain = {}
     for raw_name, gradient in gradients.items():
         found = _declaration(module, raw_name)
@@ -172,13 +172,13 @@ def plain_gradients(module: nn.Module, gradients: dict[str, Tensor]) -> dict[str
 
 
 def raw_bounds(module: nn.Module, raw_name: str) -> tuple[float, float]:
-    """The bounds an optimiser keeps for a raw parameter (none if it is unconstrained by nature)."""
+    """Return the bounds of a raw parameter for an optimiser (infinite if it is unconstrained)."""
     found = _declaration(module, raw_name)
     return (-np.inf, np.inf) if found is None else found[0].raw_bounds()
 
 
 def bounds_from_here(module: nn.Module, raw_name: str) -> tuple[Tensor, Tensor]:
-    """The same for learning that starts at the present values: these are within, or the start would be lost."""
+    """Return the bounds for learning that starts at the current values, widened to include them."""
     low, high = raw_bounds(module, raw_name)
     found, raw = _declaration(module, raw_name), module.get_parameter(raw_name).detach()
     if found is not None and found[0].firm:
@@ -187,43 +187,43 @@ def bounds_from_here(module: nn.Module, raw_name: str) -> tuple[Tensor, Tensor]:
 
 
 class Parametrised(nn.Module):
-    """What kernels and feature maps share: learnable numbers, parts that have them too, scikit-learn's protocol."""
+    """Base of kernels and feature maps: learnable numbers, nested parts, scikit-learn's parameter protocol."""
 
     # learning: each step is passed on to the parts, and changes the object itself ---------------------------
 
     def prepared(self, X: Tensor, weights: Tensor | None = None) -> Self:
-        """Return a copy that is prepared on points; the object itself stays as it is."""
+        """Return a copy that is prepared on the points X; the object itself does not change."""
         made = copy.deepcopy(self)
         made.prepare_(X, weights)
         return made
 
     def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
-        """Settle what depends on the data before learning: the number of length scales, "median" starts."""
+        """Set what depends on the data before learning: the number of length scales, "median" starts."""
         for child in self.children():
             if isinstance(child, Parametrised):
                 child.prepare_(X, weights)
 
     def use_median_(self) -> None:
-        """Ask for length scales at the median distance when ``prepare_`` is called (the median heuristic)."""
+        """Set length scales to the median distance when ``prepare_`` is called (the median heuristic)."""
         for child in self.children():
             if isinstance(child, Parametrised):
                 child.use_median_()
 
     def tie_(self) -> None:
-        """Make length scales equal, for the isotropic stage of learning; ``prepare_`` frees them again."""
+        """Tie the length scales for the isotropic stage of learning; ``prepare_`` unties them."""
         for child in self.children():
             if isinstance(child, Parametrised):
                 child.tie_()
 
     def penalty(self) -> Tensor:
-        """A shrinkage term of the learnable numbers (spread of length scales), added by some objectives."""
+        """Return a shrinkage term of the learnable numbers (spread of length scales), added by some objectives."""
         parts = [child.penalty() for child in self.children() if isinstance(child, Parametrised)]
         return sum(parts, torch.zeros((), dtype=torch.float64))
 
     # scikit-learn's parameter protocol -----------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments with their present values, nested objects as ``name__parameter``."""
+        """Return constructor arguments with their current values, nested ones as ``name__parameter``."""
         params: dict[str, Any] = {}
         for name in _constructor_arguments(type(self)):
             value = getattr(self, name)
@@ -252,7 +252,7 @@ class Parametrised(nn.Module):
     def __sklearn_clone__(self) -> Any:
         return copy.deepcopy(self)
 
-    # Parameters are pickled as arrays: two equal kernels then give the same bytes, which joblib's hash needs.
+    # Parameters are pickled as arrays: two equal kernels then give the same bytes, as joblib's hash requires.
 
     def __getstate__(self) -> dict[str, Any]:
         raw = {name: (p.detach().numpy(), p.requires_grad) for name, p in self._parameters.items() if p is not None}
@@ -287,6 +287,6 @@ def _constructor_arguments(cls: type) -> list[str]:
 
 
 def _tidy(value: np.ndarray) -> float | np.ndarray:
-    """A number as it was set: the last bit is lost between a value and its logarithm."""
+    """Return a number as it was set: taking its logarithm and back changes the last bit."""
     digits = np.array([float(f"{number:.15g}") for number in value.ravel()]).reshape(value.shape)
     return float(digits) if digits.ndim == 0 else digits

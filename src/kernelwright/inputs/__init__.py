@@ -1,1 +1,1 @@
-"""What a user passes in, checked: arrays, labels, weights, groups, scaling, Dask collections."""
+"""Checks of user input: arrays, labels, weights, groups, scaling, Dask collections."""

@@ -1,4 +1,4 @@
-"""Targets of any kind, checked: numbers, vectors or labels; and functions of them."""
+"""Checks of targets of any kind (numbers, vectors or labels) and of functions of them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from kernelwright.inputs.dataset import check_rows
 
 __all__ = ["DistinctTargets", "check_any_rows", "check_any_targets", "check_levels", "kind_of", "values_at"]
 
-NUMBERS = "iuf"  # kinds of dtype that are numbers; booleans are labels
+NUMBERS = "iuf"  # dtype kinds that are numbers; booleans are labels
 
 
 @dataclass(frozen=True)
 class DistinctTargets:
-    """The values that some targets have, sorted."""
+    """The distinct values among targets, sorted."""
 
     values: np.ndarray
-    number: np.ndarray  # of each row: the place of its target among the values
-    counts: np.ndarray  # rows of each value
+    number: np.ndarray  # for each row, the index of its target among the values
+    counts: np.ndarray  # number of rows with each value
 
     @classmethod
     def of(cls, Y: np.ndarray) -> DistinctTargets:
-        """Find the values among checked targets."""
+        """Find the distinct values among checked targets."""
         try:
             values, number, counts = np.unique(
                 Y, return_inverse=True, return_counts=True, axis=0 if Y.ndim == 2 else None
@@ -39,7 +39,7 @@ class DistinctTargets:
 
     @property
     def kind(self) -> str:
-        """As :func:`kind_of` the values."""
+        """The kind of the values, as in :func:`kind_of`."""
         return kind_of(self.values)
 
 
@@ -51,7 +51,7 @@ def kind_of(Y: np.ndarray) -> str:
 
 
 def check_any_rows(owner: Any, X: Any, Y: Any, *, vectors: bool, finite: bool = True) -> tuple[Any, np.ndarray]:
-    """Check inputs (arrays of numbers, or a column of any objects) and targets of any kind, for at least two rows."""
+    """Check inputs (arrays of numbers, or a column of any objects) and targets of any kind; at least two rows."""
     Y = plain(_labels_of_category(Y))
     if vectors:
         X, Y = check_rows(owner, X, Y, vectors=True, finite=finite, multi_output=True, ensure_min_samples=2)
@@ -68,7 +68,7 @@ def check_any_targets(y: Any) -> np.ndarray:
 
 
 def _labels_of_category(Y: Any) -> Any:
-    """Return a pandas categorical as an array of objects, because a category of numbers is still a label."""
+    """Return a pandas categorical as an array of objects: a category of numbers is still a label."""
     return np.asarray(Y, dtype=object) if str(getattr(Y, "dtype", "")) == "category" else Y
 
 
@@ -81,21 +81,21 @@ def _as_kept(Y: np.ndarray) -> np.ndarray:
         raise ValueError(f"Labels must be a single column. Got shape {Y.shape} of dtype {Y.dtype} instead.")
     Y = column_or_1d(Y, warn=True)
     if Y.dtype.kind == "O" and any(label is None for label in Y):
-        raise ValueError("The labels contain None. Leave rows without a label out.")
+        raise ValueError("The labels contain None. Leave out rows without a label.")
     return Y
 
 
 def values_at(g: Any, Y: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the values of a function g at targets.
+    """Return the values of a function g at the targets.
 
     Parameters
     ----------
     g : callable, mapping, array-like or None
-        ``None`` is the target itself: one-hot rows of labels, numbers and vectors as they are.
+        ``None`` is the target itself: labels as one-hot rows, numbers and vectors as they are.
     Y : ndarray
         The targets.
     values : ndarray
-        The distinct ones among them, sorted.
+        The distinct targets, sorted.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def values_at(g: Any, Y: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def check_levels(q: Any) -> np.ndarray:
-    """Check levels of quantiles: a number in [0, 1] or a list of them."""
+    """Check quantile levels: a number in [0, 1] or a list of them."""
     levels = np.asarray(q, dtype=np.float64)
     if levels.ndim > 1 or not np.all((levels >= 0) & (levels <= 1)):
         raise ValueError(f"The 'q' parameter must be a number in [0, 1] or a list of them. Got {q!r} instead.")

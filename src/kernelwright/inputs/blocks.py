@@ -12,12 +12,12 @@ import numpy as np
 __all__ = ["Block", "Chunks", "SlicedRows"]
 
 
-GATHERED_ROWS, GATHERED_BYTES = 50_000, 2**29  # the most that comes to where the fit was called
+GATHERED_ROWS, GATHERED_BYTES = 50_000, 2**29  # the most that is gathered in the calling process
 SLICE_ROWS = 65_536
 
 
 class Block(NamedTuple):
-    """Checked rows: numbers, the number of each row's class, and weights that are not zero."""
+    """Checked rows: numbers, the class index of each row, and non-zero weights."""
 
     X: np.ndarray
     labels: np.ndarray
@@ -35,29 +35,29 @@ class Chunks:
 
     @property
     def n_gathered(self) -> int:
-        """How many rows are enough to learn a kernel from, and small enough for one place."""
+        """The number of rows that are enough to learn a kernel, and few enough for one process."""
         return max(1, min(GATHERED_ROWS, GATHERED_BYTES // max(self.row_bytes, 1)))
 
     def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """``function(block, *arguments)`` of every chunk, added up."""
+        """Sum ``function(block, *arguments)`` over all chunks."""
         raise NotImplementedError
 
     def take(self, rows: np.ndarray) -> Block:
-        """Some of the rows, by their numbers in rising order."""
+        """Return some of the rows, by their indices in increasing order."""
         raise NotImplementedError
 
     def take_and_reduce(self, rows: np.ndarray, function: Callable[..., Any], *arguments: Any) -> tuple[Block, Any]:
-        """Both, reading every chunk once."""
+        """Return some of the rows and a sum over all chunks, reading every chunk once."""
         return self.take(rows), self.map_reduce(function, *arguments)
 
     def some_rows(self, random: np.random.Generator) -> np.ndarray:
-        """Numbers of random rows. Which ones depends on how many there are, not on how they are cut into chunks."""
+        """Return the indices of random rows. They depend on the number of rows, not on the chunks."""
         n, size = len(self), self.n_gathered
         return np.arange(n) if n <= size else np.sort(random.choice(n, size, replace=False, shuffle=False))
 
 
 class SlicedRows(Chunks):
-    """Arrays in memory, or mapped into it."""
+    """Rows of arrays in memory, or memory-mapped."""
 
     def __init__(self, rows: Block) -> None:
         self.rows, n = rows, len(rows.labels)

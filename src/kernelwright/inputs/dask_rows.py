@@ -1,4 +1,4 @@
-"""Rows in a Dask collection: read, sampled and summed where they are."""
+"""Rows in a Dask collection: checked, sampled and summed on the workers."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from kernelwright.numerics.threads import on_one_thread
 
 __all__ = ["ChunkReader", "DaskRows", "dask_mean", "example_row", "is_dask", "lazily"]
 
-FAN_IN = 8  # sums that are added at once in the tree of a reduction
+FAN_IN = 8  # sums added at once in the reduction tree
 
 
 def is_dask(X: Any) -> bool:
-    """Whether something is a Dask array, data frame or series."""
+    """Return whether X is a Dask array, data frame or series."""
     return type(X).__module__.partition(".")[0].startswith("dask")
 
 
 @dataclass(frozen=True)
 class ChunkReader:
-    """How a worker makes a :class:`Block` of a chunk: it travels to the workers once."""
+    """Turns a chunk into a :class:`Block` on a worker; it is sent to the workers once."""
 
     classes: np.ndarray
-    factors: np.ndarray  # what weights of rows of each class are multiplied by
+    factors: np.ndarray  # class weights: row weights are multiplied by these
     n_features: int
     dtype: Any = np.float64
     allow_nd: bool = False
 
     def __call__(self, X: Any, y: Any, weights: Any, number: int) -> Block:
-        """Check one chunk. Errors say which."""
+        """Check one chunk; errors name it."""
         try:
             X, y = check_array(X, dtype=self.dtype, allow_nd=self.allow_nd, ensure_min_samples=0), np.asarray(y)
             check_consistent_length(X, y)
             if X.shape[1] != self.n_features:
                 raise ValueError(f"X has {X.shape[1]} features, but {self.n_features} were expected.")
             kept, weights = _counted(y, weights)
-            kept &= np.isin(y, self.classes)  # others have a weight of zero
+            kept &= np.isin(y, self.classes)  # rows of other classes have weight zero
         except ValueError as error:
             raise ValueError(f"In chunk {number} of the data: {error}") from error
         labels = np.searchsorted(self.classes, y[kept])
@@ -55,7 +55,7 @@ class ChunkReader:
 
 
 class DaskRows(Chunks):
-    """The chunks of Dask collections. All work is done by the cluster of the current client, or by threads here."""
+    """The chunks of Dask collections. The cluster of the current client does all work, or local threads do."""
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
         X = _whole_rows(X)
@@ -64,7 +64,7 @@ class DaskRows(Chunks):
         if sample_weight is not None:
             self.weights = _delayed_blocks(_like(X, sample_weight, "sample_weight"))
         self.row_bytes = 8 * int(np.prod(X.shape[1:]))
-        self.factors = np.ones(0)  # what weights of rows of each class are multiplied by, once they are read
+        self.factors = np.ones(0)  # class weights, set when the labels are read
         self.lengths = []
         self._blocks: list[Any] = []
 
@@ -72,7 +72,7 @@ class DaskRows(Chunks):
     def read(
         cls, X: Any, y: Any, sample_weight: Any, class_weight: Any, owner: Any, **options: Any
     ) -> tuple[DaskRows, np.ndarray, bool]:
-        """The rows, their classes, and whether they weigh differently: one pass over labels and weights alone."""
+        """Return the rows, their classes, and whether weights differ: one pass over labels and weights only."""
         chunks = cls(X, y, sample_weight)
         by_chunk = chunks._class_totals()
         totals = reduce(operator.add, by_chunk)
@@ -98,7 +98,7 @@ class DaskRows(Chunks):
         self._blocks = [shipped(*parts, number) for number, parts in chunks]
 
     def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """By a tree: no worker ever holds more than a few chunks or sums."""
+        """Sum over the chunks in a tree: no worker ever holds more than a few chunks or sums."""
         return _computed([self._tree(function, *arguments)], self.row_bytes)[0]
 
     def take(self, rows: np.ndarray) -> Block:  # noqa: D102
@@ -136,13 +136,13 @@ class DaskRows(Chunks):
 
 
 def lazily(method: Callable[..., np.ndarray], X: Any, *arguments: Any, **options: Any) -> Any:
-    """``method`` of every chunk of X, as a Dask array that nothing has been computed of yet."""
+    """Apply ``method`` to every chunk of X; return a lazy Dask array."""
     import dask.array as da
     from dask import delayed
 
     X = _whole_rows(X)
     example = method(example_row(X), *arguments, **options)
-    shipped = delayed(partial(_unless_empty, method, example[:0]), traverse=False)  # with the model it belongs to
+    shipped = delayed(partial(_unless_empty, method, example[:0]), traverse=False)  # sent together with the model
     lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * X.npartitions
     answers = [
         da.from_delayed(shipped(block, *arguments, **options), (length, *example.shape[1:]), example.dtype)
@@ -152,12 +152,12 @@ def lazily(method: Callable[..., np.ndarray], X: Any, *arguments: Any, **options
 
 
 def _unless_empty(method: Callable[..., np.ndarray], nothing: np.ndarray, X: Any, *rest: Any, **options: Any) -> Any:
-    """Estimators refuse to be asked about no rows at all; a chunk of which a filter has left none is no fault."""
+    """Apply ``method`` unless the chunk is empty: estimators reject empty input, but filters may leave empty chunks."""
     return method(X, *rest, **options) if len(X) else nothing
 
 
 def dask_mean(values: Callable[[Any, Any], np.ndarray], X: Any, y: Any, sample_weight: Any = None) -> float:
-    """The weighted mean of ``values(X, y)`` over all rows: computed chunk by chunk."""
+    """Return the weighted mean of ``values(X, y)`` over all rows, computed chunk by chunk."""
     from dask import delayed
 
     rows = DaskRows(X, y, sample_weight)
@@ -169,7 +169,7 @@ def dask_mean(values: Callable[[Any, Any], np.ndarray], X: Any, y: Any, sample_w
 
 
 def example_row(X: Any) -> Any:
-    """One row of zeros, with the names of the columns if there are any."""
+    """Return one row of zeros, with column names if X has any."""
     if hasattr(X, "chunks"):
         return np.zeros((1, *X.shape[1:]))
     import pandas as pd
@@ -182,12 +182,12 @@ def _whole_rows(X: Any) -> Any:
 
 
 def _like(X: Any, column: Any, name: str) -> Any:
-    """A column in the chunks of X."""
+    """Return a column in the chunks of X."""
     known = hasattr(X, "chunks") and not np.isnan(X.chunks[0]).any()
     if not is_dask(column):
         if not known:
             raise ValueError(
-                f"X has chunks of unknown length, so {name} cannot be cut like it: pass {name} as a Dask collection "
+                f"X has chunks of unknown length, so {name} cannot be split to match: pass {name} as a Dask collection "
                 "with the same partitions."
             )
         import dask.array as da
@@ -197,12 +197,12 @@ def _like(X: Any, column: Any, name: str) -> Any:
         column = column[:, 0] if hasattr(column, "chunks") else column.iloc[:, 0]
     if known and hasattr(column, "chunks") and not np.isnan(column.chunks[0]).any():
         if column.shape[0] != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows and {name} has {column.shape[0]}: each row needs one.")
+            raise ValueError(f"X has {X.shape[0]} rows and {name} has {column.shape[0]}: the numbers must be equal.")
         return column.rechunk((X.chunks[0],))
     if column.npartitions != X.npartitions:
         raise ValueError(
-            f"X has {X.npartitions} chunks and {name} has {column.npartitions}, of lengths that are not known: "
-            "repartition one like the other, or call compute_chunk_sizes() on both."
+            f"X has {X.npartitions} chunks and {name} has {column.npartitions}, of unknown lengths: "
+            "repartition one to match the other, or call compute_chunk_sizes() on both."
         )
     return column
 
@@ -212,7 +212,7 @@ def _delayed_blocks(collection: Any) -> list[Any]:
 
 
 def _counted(y: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows have a weight, and the weights."""
+    """Return a mask of the rows with non-zero weight, and the weights."""
     if weights is None:
         weights = np.ones(len(y))
     weights = check_array(weights, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight")
@@ -240,7 +240,7 @@ def _sum(parts: list[Any]) -> Any:
 
 
 def _computed(tasks: list[Any], row_bytes: int) -> Any:
-    """The results. An exception (also Ctrl-C) releases what is still to be done, and the cluster drops it."""
+    """Compute the tasks. On an exception (also Ctrl-C) the remaining work is released, and the cluster drops it."""
     import dask
 
     try:
@@ -255,13 +255,13 @@ def _computed(tasks: list[Any], row_bytes: int) -> Any:
 
 
 def _is_killed_worker(error: Exception) -> bool:
-    distributed = sys.modules.get("distributed")  # not there, where work was done by threads
+    distributed = sys.modules.get("distributed")  # missing if the work was done by threads
     return distributed is not None and isinstance(error, distributed.scheduler.KilledWorker)
 
 
 def _memory_advice(said: str, row_bytes: int) -> str:
     return (
-        f"{said}. Most likely it does not fit: a thousand rows take {row_bytes / 1048.576:.3g} MiB as numbers of 8 "
-        "bytes, and a worker holds a chunk two or three times over. Use smaller chunks (X.rechunk({0: 10_000}) for an "
+        f"{said}. The chunk probably does not fit: a thousand rows take {row_bytes / 1048.576:.3g} MiB as numbers of 8 "
+        "bytes, and a worker holds two or three copies of a chunk. Use smaller chunks (X.rechunk({0: 10_000}) for an "
         "array, X.repartition(partition_size='64MB') for a data frame), or raise memory_limit of the workers."
     )

@@ -23,25 +23,25 @@ __all__ = ["ClassInfo", "Dataset", "check_classes", "check_rows", "counted_group
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training rows: vectors as they came, or points that a kernel on other objects has made of them."""
+    """Training rows: vectors as given, or points that a kernel on other objects has encoded."""
 
     X: Any
     points: Tensor | None
-    y: np.ndarray  # the number of each row's class, or numbers to predict
+    y: np.ndarray  # the class index of each row, or a number to predict
     weights: np.ndarray
-    groups: np.ndarray | None = None  # a number for each row: rows of a group are left out together
-    counts: np.ndarray | None = None  # equal rows that were merged into each
+    groups: np.ndarray | None = None  # a group index for each row: rows of a group are left out together
+    counts: np.ndarray | None = None  # number of equal rows merged into each row
 
     @classmethod
     def of(cls, block: Block, groups: np.ndarray | None = None) -> Dataset:
-        """Take vectors that have been checked."""
+        """Make a data set from checked vectors."""
         return cls(block.X, None, block.labels, block.weights, groups)
 
     def __len__(self) -> int:
         return len(self.y)
 
     def subset(self, chosen: np.ndarray) -> Dataset:
-        """Return some of the rows, by numbers or by a mask; all of them in their order are not copied."""
+        """Return some of the rows, by indices or by a mask; if these are all rows in order, nothing is copied."""
         if np.array_equal(chosen, np.arange(len(self))):
             return self
         X, groups, counts = (None if each is None else each[chosen] for each in (self.X, self.groups, self.counts))
@@ -49,15 +49,15 @@ class Dataset:
         return Dataset(X, points, self.y[chosen], self.weights[chosen], groups, counts)
 
     def with_mean_weight_one(self) -> Dataset:
-        """Scale the weights so that their sum is the number of rows, or of groups: n in all formulas."""
+        """Scale the weights so that they sum to the number of rows, or of groups: the n of all formulas."""
         n = len(self.weights) if self.groups is None else len(np.unique(self.groups))
         return replace(self, weights=self.weights * (n / self.weights.sum()))
 
     def merged(self) -> tuple[Dataset, np.ndarray]:
-        """Merge equal rows; return also the place of each given row among the distinct ones.
+        """Merge equal rows; also return, for each given row, the index of its distinct row.
 
-        Of rows that are left out one at a time only those of equal weight are merged, so that all of a point have the
-        same share in it; of a group all rows go together, whatever their weights.
+        If rows are left out one at a time, only rows of equal weight are merged, so that each has the same share of its
+        point. If groups are left out, all equal rows of a group are merged, whatever their weights.
         """
         apart = self.weights if self.groups is None else self.groups
         found = merge_duplicates(self.X, self.y, self.weights, apart)
@@ -68,19 +68,19 @@ class Dataset:
 @saved("class-info")
 @dataclass(frozen=True)
 class ClassInfo:
-    """What labels and weights of training rows say besides the rows themselves."""
+    """What is known about labels and row weights apart from the rows themselves."""
 
     classes: np.ndarray
-    class_weight: np.ndarray  # what the rows of each class are weighted by, relative to each other
-    weighted: bool  # whether rows weigh differently
-    unit: float = 1.0  # what a weight of one counts
+    class_weight: np.ndarray  # relative weight of the rows of each class
+    weighted: bool  # whether row weights differ
+    unit: float = 1.0  # how much a weight of one counts
 
 
 def check_classes(
     y: np.ndarray, sample_weight: Any, class_weight: Any, owner: Any
 ) -> tuple[ClassInfo, np.ndarray, np.ndarray, np.ndarray]:
-    """Check labels and weights: the classes, then numbers and weights of the rows that count, and which those are."""
-    check_labels(y)  # before its classes are weighed
+    """Check labels and weights: return the classes, the class indices and weights of rows that count, their mask."""
+    check_labels(y)  # before classes are weighted
     weights = row_weights(y, sample_weight, class_weight)
     kept = weights > 0
     classes, labels = class_labels(y[kept], owner)
@@ -95,7 +95,7 @@ def check_classes(
 
 
 def given_weights(y: np.ndarray, sample_weight: Any, class_weight: dict[Any, float] | None) -> np.ndarray:
-    """Return weights as given. What a weight of one means is settled by the first rows, for all that follow."""
+    """Return weights as given. The first rows fix what a weight of one means, for all rows that follow."""
     weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
     classes, place = np.unique(y, return_inverse=True)
     of_class = class_weight or {}
@@ -114,13 +114,13 @@ def check_rows(
 
 
 def counted_groups(groups: Any, kept: np.ndarray) -> np.ndarray | None:
-    """Return numbers of the groups of the rows that count; at least two groups, or none could be left out."""
+    """Return the group index of each row that counts; at least two groups are required."""
     if groups is None:
         return None
     found = group_numbers(groups, len(kept))[kept]
     if len(np.unique(found)) < 2:
         raise ValueError(
-            "'groups' needs at least 2 different groups among the rows that count: one is left out at a time. "
-            "Leave 'groups' away if rows are independent."
+            "'groups' needs at least 2 different groups among rows of positive weight: one is left out at a time. "
+            "Do not pass 'groups' if rows are independent."
         )
     return found

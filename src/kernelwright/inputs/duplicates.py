@@ -11,27 +11,27 @@ __all__ = ["DistinctRows", "merge_duplicates"]
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """Rows of which no two are equal, with the sums of the weights of those that were."""
+    """Distinct rows, each with the sum of the weights of its equal rows."""
 
     X: np.ndarray
     y: np.ndarray
     weights: np.ndarray
     apart: np.ndarray
-    place: np.ndarray  # of each given row, that of its distinct row
+    place: np.ndarray  # for each given row, the index of its distinct row
 
     @property
     def counts(self) -> np.ndarray:
-        """How many given rows each stands for."""
+        """The number of given rows behind each distinct row."""
         return np.bincount(self.place, minlength=len(self.X)).astype(np.float64)
 
 
 def merge_duplicates(
     X: np.ndarray, y: np.ndarray, weights: np.ndarray, apart: np.ndarray | None = None
 ) -> DistinctRows:
-    """Distinct rows of (X, y) with summed weights; rows that differ in ``apart`` are different.
+    """Merge equal rows of (X, y) and sum their weights; rows that differ in ``apart`` stay separate.
 
-    An embedding sees data only through distinct rows and their weights. Merging takes singular blocks out of the kernel
-    matrix, and makes the result independent of row order.
+    An embedding depends on the data only through distinct rows and their weights. Merging removes singular blocks from
+    the kernel matrix, and makes the result independent of row order.
     """
     apart = np.zeros(len(X)) if apart is None else apart
     table = np.column_stack([X, y, apart]) + 0.0  # + 0.0: negative zero equals zero

@@ -1,4 +1,4 @@
-"""Rows with labels as they came, for classifiers of any kind: to be fitted, divided and dealt into folds."""
+"""Labelled rows for classifiers of any kind: to fit, to split and to divide into folds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["LabelledRows", "check_labelled"]
 
 
 def check_labelled(X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Check labels, and that there are as many rows; what is in the rows is the classifier's to check."""
+    """Check labels, and that X has as many rows; the classifier checks the contents of the rows."""
     if y is None:
         raise ValueError("PredictionSets requires y to be passed, but the target y is None.")
     X, y = indexable(X, column_or_1d(y, warn=True))
@@ -30,16 +30,16 @@ def check_labelled(X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows to fit and to calibrate with, and what belongs to each."""
+    """Rows to fit and to calibrate with, and the label, weight and group of each."""
 
     X: Any
     y: np.ndarray
     weights: np.ndarray | None = None
-    groups: np.ndarray | None = None  # a number for each row: rows of a group stay together
+    groups: np.ndarray | None = None  # a group index for each row: rows of a group stay together
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LabelledRows:
-        """Check rows; those of weight zero do not exist."""
+        """Check the rows; drop those of weight zero."""
         X, y = check_labelled(X, y)
         weights = None if sample_weight is None else _check_sample_weight(plain(sample_weight), X)
         rows = cls(X, y, weights, None if groups is None else group_numbers(groups, len(y)))
@@ -49,7 +49,7 @@ class LabelledRows:
         return len(self.y)
 
     def subset(self, some: np.ndarray) -> LabelledRows:
-        """Return some of the rows, by number."""
+        """Return some of the rows, by index."""
         weights, groups = (None if each is None else each[some] for each in (self.weights, self.groups))
         return LabelledRows(_safe_indexing(self.X, some), self.y[some], weights, groups)
 
@@ -61,9 +61,10 @@ class LabelledRows:
         return clone(classifier).fit(self.X, self.y, **options)
 
     def divided(self, share: float, random_state: Any) -> tuple[LabelledRows, LabelledRows]:
-        """Return rows to fit to, and about a share of all, drawn at random, to calibrate with.
+        """Return rows to fit, and a random share of about this size to calibrate with.
 
-        A class that only calibration rows have could never be in a set: its first row goes to the others.
+        If all rows of a class are drawn for calibration, its first row moves to the rows to fit:
+        otherwise no set could ever hold that class.
         """
         y = self.y
         if self.groups is None:
@@ -75,9 +76,9 @@ class LabelledRows:
         return self.subset(np.append(fitted, held[moved])), self.subset(held[~moved])
 
     def folds(self, n_folds: int, random_state: Any) -> Iterator[tuple[LabelledRows, LabelledRows]]:
-        """Yield the other rows and the rows of each fold, drawn plainly at random; groups stay whole.
+        """Yield the other rows and the rows of each random fold; groups stay together.
 
-        A fold without which there is one class only is passed over.
+        A fold is skipped if the other rows have only one class.
         """
         unit = np.arange(len(self)) if self.groups is None else self.groups
         order = check_random_state(random_state).permutation(int(unit.max()) + 1)

@@ -1,4 +1,4 @@
-"""Class labels: check them, number them, make them one-hot."""
+"""Class labels: checks, class indices, one-hot rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["check_labels", "class_labels", "one_hot"]
 
 
 def check_labels(y: np.ndarray) -> None:
-    """Refuse what are no labels of classes: missing ones, text among numbers, measurements."""
+    """Raise an error for values that are not class labels: missing ones, text mixed with numbers, measurements."""
     if y.dtype.kind == "O":
         missing = np.array([label is None or label != label for label in y.tolist()], dtype=bool)  # NaN differs
         if missing.any():
             raise ValueError(
                 f"The labels have {missing.sum()} missing values (None or NaN; the first at row {missing.argmax()}). "
-                "Leave these rows out, or give a missing label a name of its own."
+                "Leave these rows out, or give missing labels a name of their own."
             )
         text = np.array([isinstance(label, str) for label in y.tolist()])
         if text.any() and not text.all():
@@ -31,7 +31,7 @@ def check_labels(y: np.ndarray) -> None:
 
 
 def class_labels(y: np.ndarray, owner: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, and for each row the number of its class; an error if there are not two."""
+    """Return the classes and the class index of each row; raise an error if there are fewer than two classes."""
     check_labels(y)
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -43,5 +43,5 @@ def class_labels(y: np.ndarray, owner: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def one_hot(labels: np.ndarray, n_classes: int) -> Tensor:
-    """Integer labels -> the rows of the identity they name (Y of [Hsu2018]_)."""
+    """Convert integer labels to rows of the identity matrix (Y of [Hsu2018]_)."""
     return torch.eye(n_classes, dtype=torch.float64)[torch.from_numpy(np.asarray(labels, dtype=np.int64))]

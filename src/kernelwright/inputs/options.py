@@ -1,4 +1,4 @@
-"""Small objects that a user may pass in place of a word."""
+"""Base of the small objects that a user may pass instead of a word."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["Option", "option_of"]
 
 
 class Option(BaseEstimator):
-    """A choice with settings of its own, which ``set_params``, ``clone`` and ``GridSearchCV`` reach.
+    """A choice with its own settings, which ``set_params``, ``clone`` and ``GridSearchCV`` can reach.
 
-    A subclass has a ``word``, its short form, and the constraints of its settings.
+    A subclass has a ``word``, its short form, and constraints on its settings.
     """
 
     word: ClassVar[str]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     def checked(self) -> Self:
-        """Raise if a setting has a value that it cannot have."""
+        """Return the object; raise an error if a setting is invalid."""
         self._validate_params()
         return self
 
@@ -29,9 +29,9 @@ Chosen = TypeVar("Chosen", bound=Option)
 
 
 def option_of(given: Any, words: Mapping[str, type[Chosen]], name: str, owner: str, *, kind: Any = None) -> Chosen:
-    """Return the object behind a word, with its default settings, or the object that was given, checked.
+    """Return the object behind a word, with default settings, or the given object, checked.
 
-    ``kind`` is what objects are of, where there are others than the words stand for.
+    ``kind`` is the class of accepted objects, if it includes more than the words stand for.
     """
     kind = kind or tuple(words.values())
     if isinstance(given, str) and given in words:

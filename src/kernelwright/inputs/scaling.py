@@ -1,4 +1,4 @@
-"""Input transforms: what happens to a table before a kernel sees it."""
+"""Input transforms, applied to a table before the kernel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TableViews(TransformerMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> TableViews:
-        """Learn the columns' ranges, moments and ranks."""
+        """Learn the range, moments and ranks of each column."""
         X = np.asarray(X, dtype=np.float64)
         w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         self.low_ = X.min(0)
@@ -52,7 +52,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The two views side by side."""
+        """Return the two views side by side."""
         check_is_fitted(self)
         U = self._unit(np.asarray(X, dtype=np.float64))
         z = (U - self.mean_) / self.deviation_
@@ -61,7 +61,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         return np.hstack([z, q])
 
     def inverse_transform(self, V: Any) -> np.ndarray:
-        """Rows with such views; a constant column has its value again."""
+        """Return rows with these views; a constant column gets its value back."""
         squashed = np.clip(np.asarray(V)[:, : len(self.columns_)], -2.999999, 2.999999)
         unit = squashed / np.sqrt(1.0 - (squashed / 3.0) ** 2) * self.deviation_ + self.mean_
         X = np.tile(self.low_, (len(unit), 1))
@@ -69,13 +69,13 @@ class TableViews(TransformerMixin, BaseEstimator):
         return X
 
     def beyond(self, X: Any) -> np.ndarray:
-        """How far each value lies outside the range of the training values, in standard deviations of these."""
+        """Return how far each value lies outside the training range, in training standard deviations."""
         U = self._unit(np.asarray(X, dtype=np.float64))
         return (np.maximum(-U, 0.0) + np.maximum(U - 1.0, 0.0)) / self.deviation_
 
     def _unit(self, X: np.ndarray) -> np.ndarray:
-        """Columns that vary, mapped to [0, 1]: from here on no scale is too large or too small."""
-        with np.errstate(over="ignore"):  # a new value may lie 1e300 ranges away; 1e100 is as far
+        """Map the columns that vary to [0, 1], so that no scale is too large or too small from here on."""
+        with np.errstate(over="ignore"):  # a new value may lie 1e300 ranges away; 1e100 is far enough
             U = (0.5 * X[:, self.columns_] - 0.5 * self.low_[self.columns_]) / self.half_range_[self.columns_]
         return np.clip(U, -1e100, 1e100)
 
@@ -91,7 +91,7 @@ def _moments(U: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rank_knots(u: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct values of a column and the normal quantile of the middle of each one's share of the rows."""
+    """Return the distinct values of a column, and for each the normal quantile of its mid-rank."""
     values, place = np.unique(u, return_inverse=True)
     counts = np.bincount(place.reshape(-1), w, len(values))
     middle = (np.cumsum(counts) - 0.5 * counts) / counts.sum()
@@ -99,18 +99,18 @@ def _rank_knots(u: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_scaler(scale: str | None, X: np.ndarray, weights: np.ndarray | None = None) -> Any:
-    """The transform behind a word, fitted: "standard", "unit" (to [0, 1]) or "views" (:class:`TableViews`); or None."""
+    """Fit the transform behind a word: "standard", "unit" (to [0, 1]), "views" (:class:`TableViews`), or None."""
     if scale is None:
         return None
     scaler = {"standard": StandardScaler, "unit": MinMaxScaler, "views": TableViews}[scale]()
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what they lead to is told below
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # non-finite results are reported below
         scaler = scaler.fit(X) if scale == "unit" else scaler.fit(X, sample_weight=weights)
     if scale == "views":
         return scaler
     lost = np.flatnonzero(~(np.isfinite(scaler.scale_) & (scaler.scale_ > 0)))
     if len(lost):
         raise ValueError(
-            f"The spread of column {lost[0]} (of {len(lost)} such columns) cannot be told by scale={scale!r}: its "
-            "numbers are too large, or too small. Multiply it by a constant first."
+            f"The spread of column {lost[0]} (of {len(lost)} such columns) cannot be computed by scale={scale!r}: its "
+            "values are too large or too small. Multiply it by a constant first."
         )
     return scaler

@@ -1,4 +1,4 @@
-"""Targets as an embedding takes them."""
+"""Targets in the form that an embedding needs."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ __all__ = ["ClassTargets", "Targets"]
 
 
 class Targets(Protocol):
-    """How targets become features, and what is known of them without inputs."""
+    """A way to turn targets into features, and the prior of these features."""
 
     def encode(self, y: np.ndarray) -> Tensor:
         """Return a row of target features for each target."""
 
     def prior(self, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return what outputs are drawn to far from all data."""
+        """Return the value that outputs approach far from all data."""
 
 
 @dataclass(frozen=True)
 class ClassTargets:
-    """One-hot rows for the numbers of classes."""
+    """One-hot rows for class indices."""
 
     n_classes: int
 
     def encode(self, y: np.ndarray) -> Tensor:
-        """Return a one-hot row for each class number."""
+        """Return a one-hot row for each class index."""
         return one_hot(y, self.n_classes)
 
     def prior(self, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return class frequencies with one extra row that is shared by all classes, so that none is zero."""
+        """Return class frequencies, with one extra row shared by all classes so that none is zero."""
         counts = weights @ targets
         return (counts + 1.0 / targets.shape[1]) / (weights.sum() + 1.0)

@@ -1,4 +1,4 @@
-"""Weights and groups of rows."""
+"""Row weights and groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ClassTotals", "check_class_weight", "group_numbers", "row_weights"]
 
 @dataclass(frozen=True)
 class ClassTotals:
-    """The classes of some rows of positive weight: how many rows, their weight, the largest. Added, those of more."""
+    """Classes of rows of positive weight: number of rows, total and largest weight of each. Totals add up."""
 
     classes: np.ndarray
     rows: np.ndarray
@@ -27,7 +27,7 @@ class ClassTotals:
 
     @classmethod
     def of(cls, y: np.ndarray, weights: np.ndarray) -> ClassTotals:
-        """From labels and weights."""
+        """Count labels and sum their weights."""
         classes, labels = np.unique(y, return_inverse=True)
         return cls._grouped(classes, labels, np.ones(len(y), dtype=np.int64), weights, weights)
 
@@ -47,13 +47,13 @@ class ClassTotals:
 
     @property
     def n_rows(self) -> int:
-        """Of all classes."""
+        """The number of rows of all classes."""
         return int(self.rows.sum())
 
     def factors(self, class_weight: Any) -> np.ndarray:
-        """What weights of the rows of each class are multiplied by, so that all rows that count have mean one.
+        """Return the factor for the row weights of each class, so that the mean weight is one.
 
-        Weights are relative: a factor on all of them changes nothing.
+        Weights are relative: multiplying all of them by a constant changes nothing.
         """
         if isinstance(class_weight, str):  # "balanced"
             factors = self.n_rows / (len(self.classes) * self.rows)
@@ -70,14 +70,14 @@ class ClassTotals:
             raise ValueError("All weights are zero: there is nothing to learn from.")
         total = (factors * self.weight).sum()
         if not np.isfinite(total):
-            raise ValueError("The sum of the weights is too large for a number. Divide them all by the largest.")
+            raise ValueError("The sum of the weights overflows. Divide all of them by the largest.")
         return factors * (self.rows[counted].sum() / total)
 
 
 def check_class_weight(class_weight: dict[Any, float] | None) -> None:
-    """Refuse weights of classes that are no weights, by name."""
+    """Raise an error that names the class if a class weight is invalid."""
     for label, weight in (class_weight or {}).items():
-        if not isinstance(weight, Real) or not 0 <= weight < math.inf:  # also where it is not a number
+        if not isinstance(weight, Real) or not 0 <= weight < math.inf:  # also if it is NaN
             raise ValueError(
                 f"class_weight[{label!r}] must be a number of at least 0 and finite (0 leaves the class out). "
                 f"Got {weight!r} instead."
@@ -88,13 +88,13 @@ NO_WEIGHT = 1e-150  # relative to the largest: the noise of such a row, one over
 
 
 def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
-    """Weights of rows: the given ones times those of the classes, with mean one over the rows that count."""
+    """Return row weights: given weights times class weights, with mean one over the rows that count."""
     weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True, copy=True)
     largest = weights.max(initial=0.0)
     if largest > 0:
         with np.errstate(under="ignore"):
-            weights /= largest  # their sum must not overflow
-    # A factor on all weights moves their last digits, and learning would carry that far: these digits go.
+            weights /= largest  # so that their sum does not overflow
+    # Scaling all weights changes their last digits, which learning would amplify: these digits are dropped.
     mantissa, exponent = np.frexp(weights)
     weights = np.ldexp(np.round(mantissa * 2.0**40) / 2.0**40, exponent)
     weights[weights < NO_WEIGHT] = 0.0
@@ -105,15 +105,15 @@ def row_weights(y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndar
 
 
 def group_numbers(groups: Any, n_rows: int) -> np.ndarray:
-    """A number for the group of each row."""
+    """Return a group index for each row."""
     groups = column_or_1d(groups)
     if len(groups) != n_rows:
-        raise ValueError(f"'groups' must name a group for each of the {n_rows} rows. Got {len(groups)} names.")
+        raise ValueError(f"'groups' must name a group for each of the {n_rows} rows. Got {len(groups)} instead.")
     missing = np.array([name is None or name != name for name in groups.tolist()], dtype=bool)
     if missing.any():
         raise ValueError(
-            f"'groups' has {missing.sum()} missing values (the first at row {missing.argmax()}). Give a row that "
-            "belongs to no other a name of its own."
+            f"'groups' has {missing.sum()} missing values (the first at row {missing.argmax()}). Give each row that "
+            "belongs to no group a name of its own."
         )
     try:
         return np.unique(groups, return_inverse=True)[1].reshape(-1)

@@ -1,7 +1,7 @@
-"""Distances between points, and the sums over all pairs that their gradients need.
+"""Distances between points, and the weighted sums over all pairs that their gradients need.
 
-Euclidean distances are matrix products. L1 distances are not, so they run in a loop compiled by numba where
-that pays; without numba, or for small problems, torch gives the same numbers.
+Euclidean distances are matrix products. L1 distances are not: for large problems they run in a loop compiled by numba.
+For small problems, or without numba, torch computes the same numbers.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ __all__ = [
     "squared_weighted_sums",
 ]
 
-# Differences to form before the compiled loop beats torch by more than loading it costs.
+# Number of differences above which the compiled loop saves more time than loading it costs.
 COMPILED_FROM = 4_000_000
-CENTRE_ROWS = 64  # enough for a centre
-SUM_ENTRIES = 2**16  # of differences that are summed at once: they stay in the cache
-OUTER_ROWS = 128  # of a product of thin matrices that are made at once: they stay in the cache
+CENTRE_ROWS = 64  # rows used to estimate a centre
+SUM_ENTRIES = 2**16  # differences summed at once, so that they stay in the cache
+OUTER_ROWS = 128  # rows of a product of thin matrices computed at once, so that they stay in the cache
 
-# Farther points are taken to be there: squares must not overflow.
+# Coordinates beyond this limit are set to it, so that squares do not overflow.
 FARTHEST = {torch.float64: 1e145, torch.float32: 1e17}
 
 
 def squared_euclidean(X: Tensor, Z: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
-    """``|x_i - z_j|^2``, never negative, exactly zero between a point and itself; in ``memory`` if given."""
+    """Return ``|x_i - z_j|^2``: never negative, exactly zero between a point and itself; in ``memory`` if given."""
     other = X if Z is None else Z
     _check_width(X, other)
     centre = _centre(other)
@@ -60,15 +60,15 @@ def _check_width(X: Tensor, Z: Tensor) -> None:
 
 
 def euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
-    """``|x_i - z_j|`` from differences: slower than a product, and exact for points that are close."""
+    """Return ``|x_i - z_j|`` from differences: slower than a product, but exact for points that are close."""
     other = X if Z is None else Z
     _check_width(X, other)
     return torch.cdist(X, other, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def _centre(X: Tensor) -> Tensor | float:
-    """What is taken off first, so that little cancels far from the origin. A far point does not move the median."""
-    some = X.detach()[:: max(1, len(X) // CENTRE_ROWS)]  # all that matters is to be near
+    """Return a shift that limits cancellation far from the origin. It is a median, so outliers do not move it."""
+    some = X.detach()[:: max(1, len(X) // CENTRE_ROWS)]  # an approximate centre is enough
     return some.median(0).values if len(X) else 0.0
 
 
@@ -82,16 +82,16 @@ def _with_norms(X: Tensor) -> Tensor:
 
 
 def squared_weighted_sums(X: Tensor, W: Tensor) -> Tensor:
-    """``s_d = sum_ij W_ij (x_id - x_jd)^2`` for every feature d."""
+    """Return ``s_d = sum_ij W_ij (x_id - x_jd)^2`` for every feature d."""
     X = _within_reach(X - _centre(X))
     products = thin_product(W, torch.cat([X, X.new_ones(len(X), 1)], 1))  # W X and the row sums in one pass
     return _squared_sums(X, products, W.sum(0))
 
 
 def squared_outer_sums(X: Tensor, W: Outer, S: Tensor) -> Tensor:
-    """``s_d = sum_ij W_ij S_ij (x_id - x_jd)^2`` for every feature d and a symmetric S.
+    """Return ``s_d = sum_ij W_ij S_ij (x_id - x_jd)^2`` for every feature d and a symmetric S.
 
-    Each pair is met once, with ``W_ij + W_ji``, by blocks of rows that stay in the cache.
+    Each pair is visited once, with ``W_ij + W_ji``, in blocks of rows that stay in the cache.
     """
     X = _within_reach(X - _centre(X))
     ones = torch.cat([X, X.new_ones(len(X), 1)], 1)
@@ -101,20 +101,20 @@ def squared_outer_sums(X: Tensor, W: Outer, S: Tensor) -> Tensor:
         end = min(start + OUTER_ROWS, len(X))
         N = block[: (end - start) * end].view(end - start, end)
         torch.mm(left[start:end], right[:, :end], out=N).mul_(S[start:end, :end])
-        N[:, start:] *= 0.5  # here each pair stands twice
+        N[:, start:] *= 0.5  # these pairs are counted twice
         products[start:end] = thin_product(N, ones[:end])
         column_sums[:end] += N.sum(0)
     return _squared_sums(X, products, column_sums)
 
 
 def _squared_sums(X: Tensor, products: Tensor, column_sums: Tensor) -> Tensor:
-    """``sum_ij W_ij (x_id - x_jd)^2`` from ``W [X, 1]`` and the column sums of W."""
+    """Return ``sum_ij W_ij (x_id - x_jd)^2`` from ``W [X, 1]`` and the column sums of W."""
     totals = products[:, -1] + column_sums
     return totals @ (X * X) - 2.0 * (X * products[:, :-1]).sum(0)
 
 
 def l1(X: Tensor, Z: Tensor | None = None) -> Tensor:
-    """``sum_d |x_id - z_jd|``."""
+    """Return ``sum_d |x_id - z_jd|``."""
     other = X if Z is None else Z
     _check_width(X, other)
     differentiable = torch.is_grad_enabled() and (X.requires_grad or other.requires_grad)
@@ -133,11 +133,11 @@ def l1(X: Tensor, Z: Tensor | None = None) -> Tensor:
 
 
 def l1_weighted_sums(X: Tensor, W: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:
-    """``s_d = sum_ij W_ij K_ij |x_id - x_jd|`` for every feature d, and ``sum_ij W_ij K_ij``; K is symmetric."""
+    """Return ``s_d = sum_ij W_ij K_ij |x_id - x_jd|`` for every feature d, and ``sum_ij W_ij K_ij``; K is symmetric."""
     compiled = _compiled(len(X) ** 2 * X.shape[1])
     if compiled is None:
         N = W * K
-        columns = max(1, SUM_ENTRIES // max(1, N.numel()))  # of few rows many at a time, or calls would take the time
+        columns = max(1, SUM_ENTRIES // max(1, N.numel()))  # with few rows take many columns at once to save calls
         return torch.cat([_l1_sums(part, N) for part in X.T.split(columns)]) if X.shape[1] else X.new_zeros(0), N.sum()
     parts = _in_threads(compiled["sums"], _equal_triangles(len(X)), _array(X), _array(W), _array(K))
     sums = torch.from_numpy(np.sum(parts, axis=0))
@@ -145,15 +145,15 @@ def l1_weighted_sums(X: Tensor, W: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _l1_sums(columns: Tensor, N: Tensor) -> Tensor:
-    """``sum_ij N_ij |x_i - x_j|`` of each column x, which are the rows of ``columns``."""
+    """Return ``sum_ij N_ij |x_i - x_j|`` for each row x of ``columns``."""
     return ((columns[:, :, None] - columns[:, None, :]).abs_() * N).sum((1, 2))
 
 
 def cubed_sum(F: Tensor, M: Tensor, out: Tensor, *, work: int) -> Tensor:
-    """``sum_s f_s M_s`` elementwise with ``f_0 = F`` and ``f_(s+1) = f_s^3 F``, into ``out``.
+    """Compute ``sum_s f_s M_s`` elementwise with ``f_0 = F`` and ``f_(s+1) = f_s^3 F``, into ``out``.
 
-    These are Gaussian falloffs of widths in a geometric series: cubes are ten times cheaper than exponentials.
-    ``work`` is the number of products that all calls together will take.
+    These are Gaussians whose widths form a geometric series: cubes are ten times cheaper than exponentials.
+    ``work`` is the number of products over all calls.
     """
     compiled = _compiled(work)
     if compiled is not None:
@@ -168,7 +168,7 @@ def cubed_sum(F: Tensor, M: Tensor, out: Tensor, *, work: int) -> Tensor:
 
 
 def median_distance(D: Tensor, weights: Tensor | None = None) -> float:
-    """Weighted median of the positive entries of a distance matrix (1 if there are none).
+    """Return the weighted median of the positive entries of a distance matrix (1 if there are none).
 
     The weight of a pair is the product of its points' weights, so that a point of weight two counts like two
     equal points.
@@ -185,10 +185,10 @@ def median_distance(D: Tensor, weights: Tensor | None = None) -> float:
 
 
 def median_distance_of(X: Tensor, distance: Callable[[Tensor], Tensor], weights: Tensor | None = None) -> float:
-    """The median distance between points, in units in which usual differences can be squared."""
+    """Return the median distance between points, computed in a unit in which typical differences can be squared."""
     sizes = (0.5 * X - 0.5 * X.median(0).values).abs()
     usual = float(sizes[sizes > 0].median()) if bool((sizes > 0).any()) else 1.0
-    unit = 2.0 ** (math.frexp(usual)[1] - 1)  # a power of two: no digit changes
+    unit = 2.0 ** (math.frexp(usual)[1] - 1)  # a power of two, so that no digit changes
     return unit * median_distance(distance(X / unit), weights)
 
 
@@ -201,12 +201,12 @@ def _equal_rows(n: int) -> np.ndarray:
 
 
 def _equal_triangles(n: int) -> np.ndarray:
-    """Row limits that cut the lower triangle into parts of equal area."""
+    """Return row limits that cut the lower triangle into parts of equal area."""
     return (n * np.sqrt(np.linspace(0, 1, torch.get_num_threads() + 1))).astype(np.int64)
 
 
 def _in_threads(function: Any, limits: np.ndarray, *arrays: np.ndarray) -> list[Any]:
-    """Run ``function(start, stop, *arrays)`` for each part, each in a thread (the loops hold no lock)."""
+    """Run ``function(start, stop, *arrays)`` for each part, each in its own thread (the loops release the GIL)."""
     parts = list(pairwise(limits))
     if len(parts) == 1:
         return [function(*parts[0], *arrays)]
@@ -215,15 +215,15 @@ def _in_threads(function: Any, limits: np.ndarray, *arrays: np.ndarray) -> list[
 
 
 def _compiled(work: int) -> dict[str, Any] | None:
-    """The compiled loops, where they pay for ``work`` differences and numba is there."""
+    """Return the compiled loops if they pay for ``work`` differences and numba is installed, else None."""
     return _compile() if work >= COMPILED_FROM else None
 
 
 @cache
 def _compile() -> dict[str, Any] | None:
-    """The loops below, compiled (once: they are cached on disk), or None where numba is not installed.
+    """Compile the loops below (once: they are cached on disk); return None if numba is not installed.
 
-    In a thread, where Ctrl-C does not reach: a module that was broken off while it was imported cannot be imported
+    This runs in a thread, which Ctrl-C does not interrupt: a module whose import was interrupted cannot be imported
     again in the same process.
     """
     with ThreadPoolExecutor(1) as pool:
@@ -231,9 +231,9 @@ def _compile() -> dict[str, Any] | None:
 
 
 def _compile_here() -> dict[str, Any] | None:
-    """The compiled loops hold no lock and run in our own threads.
+    """Compile the loops. They release the GIL and run in our own threads.
 
-    Numba's threading layers may not be entered by several threads at once, nor used after a fork.
+    Numba's threading layers must not be entered by several threads at once, nor used after a fork.
     """
     try:
         from numba import njit
@@ -244,7 +244,7 @@ def _compile_here() -> dict[str, Any] | None:
     def compiled(signature: str, loop: Any) -> Any:
         try:
             return njit(signature, nogil=True, fastmath=True, cache=True)(loop)
-        except Exception:  # no folder may be written to, the disk is full, what was cached is damaged: any error at all
+        except Exception:  # any error: no writable folder, a full disk, a damaged cache
             return njit(signature, nogil=True, fastmath=True)(loop)
 
     return {
@@ -273,7 +273,7 @@ def _square(start: int, stop: int, X: np.ndarray, D: np.ndarray) -> None:
 def _rectangle(start: int, stop: int, X: np.ndarray, Z: np.ndarray, D: np.ndarray) -> None:
     for i in range(start, stop):
         for j in range(Z.shape[0]):
-            total = X.dtype.type(0)  # of the same precision, or single would be added up in double
+            total = X.dtype.type(0)  # in the precision of X, or single precision would be summed in double
             for d in range(X.shape[1]):
                 total += np.abs(X[i, d] - Z[j, d])
             D[i, j] = total

@@ -1,8 +1,7 @@
-"""The only file that factorises.
+"""All matrix factorisations of the library.
 
-Matrices are torch tensors on the CPU, float64 but where single precision is asked for; LAPACK is called through SciPy
-on the same memory, because SciPy reaches ``potri`` and ``syrk``, which torch does not, and is about twice as fast at
-them.
+Matrices are torch tensors on the CPU, in float64 unless single precision is requested. LAPACK is called through SciPy
+on the same memory: SciPy offers ``potri`` and ``syrk``, which torch does not, and is about twice as fast at them.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ __all__ = [
 ]
 
 
-# Relative to the mean of the diagonal. Ten times more each try; past the last, refuse.
+# Relative to the mean of the diagonal. Each try adds ten times more; after the last one an error is raised.
 JITTERS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 
-REFINEMENTS = 3  # steps from a solution in single precision; where they do not do, single precision does not
-REFINED = 1e-8  # the relative residual they are to reach: less than what the rounding of the matrix itself leaves
+REFINEMENTS = 3  # refinement steps from a single precision solution; if they do not suffice, single precision does not
+REFINED = 1e-8  # the relative residual to reach: smaller than the effect of rounding the matrix itself
 
 NOT_FINITE = (
     "The kernel matrix has entries that are not finite. Likely causes: (a) inputs so large that their products "
@@ -48,13 +47,13 @@ NOT_FINITE = (
 
 
 class Workspace:
-    """Square float64 matrices to work in, which are used again: fresh memory costs as much as some of the products."""
+    """Square float64 matrices that are reused: allocating new memory costs as much as some of the products."""
 
     def __init__(self) -> None:
         self._matrices: dict[str, Tensor] = {}
 
     def matrix(self, name: str, n: int) -> Tensor:
-        """The n x n matrix of that name, with whatever it was left with."""
+        """Return the n x n matrix of that name; its content is whatever was last written to it."""
         if name not in self._matrices or len(self._matrices[name]) != n:
             self._matrices[name] = torch.empty(n, n, dtype=torch.float64)
         return self._matrices[name]
@@ -63,9 +62,9 @@ class Workspace:
 @saved("cholesky-factor")
 @dataclass(frozen=True)
 class Factor:
-    """A Cholesky factor: ``A + jitter I = L L^T``. Solutions are float64, also where its own numbers are not."""
+    """A Cholesky factor: ``A + jitter I = L L^T``. Solutions are float64 even if the factor is float32."""
 
-    lower: np.ndarray  # L, Fortran order; what lies above the diagonal is left over, and no part of it
+    lower: np.ndarray  # L in Fortran order; entries above the diagonal are arbitrary and not used
     jitter: float
 
     def __len__(self) -> int:
@@ -73,7 +72,7 @@ class Factor:
 
     @property
     def triangle(self) -> np.ndarray:
-        """L itself: a copy, with zeros above the diagonal."""
+        """L as a copy, with zeros above the diagonal."""
         return np.tril(self.lower)
 
     def solve(self, B: Tensor) -> Tensor:
@@ -83,26 +82,26 @@ class Factor:
         return torch.from_numpy(np.ascontiguousarray(X)).double()
 
     def into_inverse_(self) -> Tensor:
-        """``A^-1``, whole, in the memory and precision of the factor, which is gone afterwards."""
+        """Return the full ``A^-1`` in the memory and precision of the factor, which is overwritten."""
         invert = lapack.spotri if self.lower.dtype == np.float32 else lapack.dpotri
         half, info = invert(self.lower, lower=1, overwrite_c=1)
         if info != 0:
             raise NumericalError(f"The inverse of a factorised matrix failed at row {info}.")
-        return mirror_upper_(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
+        return mirror_upper_(torch.from_numpy(half.T))  # in C order the filled triangle is the upper one
 
     def transposed_product(self) -> Tensor:
-        """``L^T L``, whole, by a sixth of the work of a product."""
+        """Return the full ``L^T L`` at a sixth of the cost of a matrix product."""
         half, _ = lapack.dlauum(self.lower, lower=1)
-        return mirror_upper_(torch.from_numpy(half.T))  # in C order the triangle that is filled is the upper one
+        return mirror_upper_(torch.from_numpy(half.T))  # in C order the filled triangle is the upper one
 
     def inverse_diagonal(self) -> Tensor:
-        """The diagonal of ``A^-1`` without the rest of it: column sums of squares of ``L^-1``."""
+        """Return the diagonal of ``A^-1`` alone: the column sums of squares of ``L^-1``."""
         invert = lapack.strtri if self.lower.dtype == np.float32 else lapack.dtrtri
-        root = torch.from_numpy(invert(self.lower, lower=1)[0].T).triu_()  # transposed it is in C order
+        root = torch.from_numpy(invert(self.lower, lower=1)[0].T).triu_()  # its transpose is in C order
         return torch.linalg.vecdot(root, root).double()
 
     def inverse_blocks(self, rows: Tensor) -> Tensor:
-        """Blocks of ``A^-1``, one for each row of ``rows``, a matrix of row numbers."""
+        """Return blocks of ``A^-1``, one for each row of ``rows``, a matrix of row indices."""
         columns, place = rows.unique(return_inverse=True)
         units = torch.zeros(len(self), len(columns), dtype=torch.float64)
         units[columns, torch.arange(len(columns))] = 1.0
@@ -115,10 +114,10 @@ class Factor:
 
 
 def factorise(K: Tensor, noise: Tensor | float = 0.0, memory: Tensor | None = None) -> Factor:
-    """Cholesky factor of ``K + diag(noise)``, in ``memory`` if a matrix of that size is given, else in new memory.
+    """Return the Cholesky factor of ``K + diag(noise)``, in ``memory`` if a matrix of that size is given.
 
-    A matrix that is not numerically positive definite is repaired by the smallest of a list of multiples of
-    the identity that helps, with a :class:`NumericalRepairWarning`; past the list it is refused.
+    If the matrix is not numerically positive definite, the smallest multiple of the identity from a fixed list that
+    helps is added, with a :class:`NumericalRepairWarning`. If none helps, a :class:`NumericalError` is raised.
     """
     level = float((K.diagonal() + noise).mean())
     if not np.isfinite(level):
@@ -126,19 +125,19 @@ def factorise(K: Tensor, noise: Tensor | float = 0.0, memory: Tensor | None = No
     for jitter in (0.0, *(size * abs(level) for size in JITTERS)):
         A = K.clone(memory_format=torch.contiguous_format) if memory is None else memory.copy_(K)
         A.diagonal().add_(noise + jitter)
-        # The transpose of a symmetric matrix in C order is itself in Fortran order: LAPACK works in place.
+        # The transpose of a symmetric C-order matrix is the same matrix in Fortran order, so LAPACK works in place.
         lower, info = lapack.dpotrf(A.numpy().T, lower=1, clean=0, overwrite_a=1)
         if info == 0 and np.isfinite(lower[-1, -1]):
             if jitter:
                 warnings.warn(
                     f"A {len(A)} x {len(A)} kernel matrix was not positive definite to working precision; "
                     f"{jitter:.1e} was added to its diagonal ({jitter / abs(level):.0e} of its mean). Duplicate "
-                    "rows or a very small ridge are the usual reasons.",
+                    "rows or a very small ridge are the usual causes.",
                     NumericalRepairWarning,
                     stacklevel=2,
                 )
             return Factor(lower, jitter)
-        if not bool(torch.isfinite(K).all()):  # a pass over the matrix, so only where something is wrong
+        if not bool(torch.isfinite(K).all()):  # a full pass over the matrix, so only after a failure
             raise NumericalError(NOT_FINITE)
     raise NumericalError(
         f"A {len(K)} x {len(K)} kernel matrix is not positive definite, even with {jitter:.1e} added to its "
@@ -149,9 +148,9 @@ def factorise(K: Tensor, noise: Tensor | float = 0.0, memory: Tensor | None = No
 
 
 def factorise_in_single(K: Tensor, noise: Tensor | float, memory: Tensor | None = None) -> Factor:
-    """Cholesky factor of ``K + diag(noise)`` in float32, in half of ``memory`` (float64, of the size of K) if given.
+    """Return the Cholesky factor of ``K + diag(noise)`` in float32, in half of the float64 ``memory`` if given.
 
-    Nothing is repaired: what cannot be factorised in single precision can be in double.
+    There is no repair: if single precision fails, use double precision.
     """
     A = torch.empty(K.shape) if memory is None else memory.view(-1).view(torch.float32)[: K.numel()].view(K.shape)
     A.copy_(K)
@@ -165,10 +164,10 @@ def factorise_in_single(K: Tensor, noise: Tensor | float, memory: Tensor | None 
 def refined_solution(
     solve: Callable[[Tensor], Tensor], apply: Callable[[Tensor], Tensor], B: Tensor, residual_below: float = REFINED
 ) -> Tensor:
-    """Solve ``A X = B`` by a ``solve`` in single precision, and residuals by ``apply(X) = A X`` in double.
+    """Solve ``A X = B`` with a single precision ``solve`` and double precision residuals ``apply(X) = A X``.
 
-    Each step shrinks the residual by about the condition number of A times 6e-8. Where a few steps
-    do not do, a :class:`NumericalError` says so.
+    Each step multiplies the residual by about the condition number of A times 6e-8. If a few steps do not
+    suffice, a :class:`NumericalError` is raised.
     """
     X, R, largest = torch.zeros_like(B), B, float(B.abs().max()) or 1.0
     for _ in range(REFINEMENTS + 1):
@@ -183,43 +182,43 @@ def refined_solution(
 def solve_blocks(blocks: Tensor, B: Tensor) -> Tensor:
     """Solve many small positive definite systems at once: ``blocks`` is b x s x s, the right-hand sides b x s x m."""
     lower, trouble = torch.linalg.cholesky_ex(blocks.double())
-    if bool(trouble.any()):  # singular to rounding: any solution will do
+    if bool(trouble.any()):  # singular to working precision: any solution is accepted
         return torch.linalg.lstsq(blocks.double(), B.double()).solution
     return torch.cholesky_solve(B.double(), lower)
 
 
 def triangular_solve(factor: Factor, B: Tensor, *, transposed: bool = False) -> Tensor:
-    """``L^-1 B``, or ``L^-T B``, for the factor L."""
+    """Return ``L^-1 B``, or ``L^-T B``, for the factor L."""
     X, _ = lapack.dtrtrs(factor.lower, np.asfortranarray(B.numpy()), lower=1, trans=int(transposed))
     return torch.from_numpy(np.ascontiguousarray(X))
 
 
 def finite(values: Tensor, first: int = 0) -> Tensor:
-    """The values themselves; a :class:`NumericalError` where a row of them, counted from ``first``, has overflowed."""
+    """Return the values; raise a :class:`NumericalError` if a row, counted from ``first``, has overflowed."""
     if bool(torch.isfinite(values).all()):
         return values
     row = first + int((~torch.isfinite(values)).any(1).nonzero()[0])
     raise NumericalError(
         f"Row {row} is so large that its kernel values or features overflow. Standardise the "
-        "inputs, or use a kernel with bounds."
+        "inputs, or use a bounded kernel."
     )
 
 
 def spectrum(K: Tensor) -> Tensor:
-    """Eigenvalues of a symmetric matrix, smallest first."""
+    """Return the eigenvalues of a symmetric matrix, smallest first."""
     return torch.linalg.eigvalsh(K)
 
 
 def eigen(K: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues of a symmetric matrix, smallest first, and its eigenvectors as columns."""
+    """Return the eigenvalues of a symmetric matrix, smallest first, and its eigenvectors as columns."""
     values, vectors = torch.linalg.eigh(K)
     return values, vectors
 
 
 def low_rank_root(L: Tensor, tol: float) -> Tensor:
-    """A matrix R with few columns and ``|L - R R^T| <= tol max(diag(L))``, by pivoted Cholesky.
+    """Return R with few columns and ``|L - R R^T| <= tol max(diag(L))``, by pivoted Cholesky.
 
-    Its rows are features whose inner products are the kernel matrix L: a smooth kernel needs few.
+    The rows of R are features whose inner products are the kernel matrix L; a smooth kernel needs few columns.
 
     Examples
     --------
@@ -233,9 +232,9 @@ def low_rank_root(L: Tensor, tol: float) -> Tensor:
     root = torch.zeros(len(L), max(int(rank), 1), dtype=torch.float64)
     root[torch.from_numpy(pivots - 1).long(), : int(rank)] = torch.from_numpy(np.tril(lower)[:, : int(rank)])
     gap = float((L - root @ root.T).abs().max())
-    if not gap <= max(1e-6, 2.0 * tol) * abs(scale):  # also where it is not a number
+    if not gap <= max(1e-6, 2.0 * tol) * abs(scale):  # also if it is NaN
         raise NumericalError(
             f"A kernel matrix is not positive semidefinite: its root misses it by {gap:.3g}. Likely "
-            "causes: (a) the kernel is indefinite; (b) inputs of a size that overflows: standardise them."
+            "causes: (a) the kernel is indefinite; (b) inputs so large that values overflow: standardise them."
         )
     return root

@@ -1,6 +1,6 @@
-"""Limits that were set for this process alone.
+"""Memory limits of this process, and checks against them.
 
-Nothing else is imported here: the limits are asked for before NumPy and torch are loaded, which may not survive them.
+Nothing else is imported here: the limits are read before NumPy and torch are loaded, which may fail because of them.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import NamedTuple
 
 __all__ = ["Room", "check_memory", "free_memory", "in_words", "lacked_memory", "room_below_limits"]
 
-OUT_OF_MEMORY = ("failed to map segment", "allocate memory")  # what a library says that cannot be loaded
+OUT_OF_MEMORY = ("failed to map segment", "allocate memory")  # parts of the error message if a library cannot be loaded
 
 
 class Room(NamedTuple):
-    """Bytes up to the limits of this process; infinity where there is none, or where it is not known how far it is."""
+    """Bytes left below the limits of this process; infinity if there is no limit or the usage is unknown."""
 
     addresses: float = math.inf  # ulimit -v
     data: float = math.inf  # ulimit -d
 
 
 def room_below_limits() -> Room:
-    """How far this process is from the limits that were set for it."""
+    """Return how many bytes this process may still take below its limits."""
     try:
         import resource
 
         with open("/proc/self/statm") as numbers:
             pages = [float(number) for number in numbers.read().split()]
-    except (ImportError, OSError):  # Windows has no such limits, and macOS does not say what is mapped
+    except (ImportError, OSError):  # Windows has no such limits, and macOS does not report what is mapped
         return Room()
 
     def left(which: int, taken: float) -> float:
@@ -39,7 +39,7 @@ def room_below_limits() -> Room:
 
 
 def in_words(n_bytes: float) -> str:
-    """A number of bytes in a unit that shows it.
+    """Return a number of bytes as text, in GiB or MiB.
 
     Examples
     --------
@@ -51,15 +51,15 @@ def in_words(n_bytes: float) -> str:
 
 
 def lacked_memory(error: BaseException) -> bool:
-    """Whether a library could not be loaded because there was not enough memory."""
+    """Return whether a library could not be loaded because memory was short."""
     return isinstance(error, ImportError) and any(words in str(error) for words in OUT_OF_MEMORY)
 
 
-LOADED_LATER = 64 * 2**20  # bytes of addresses that compiled loops, threads and libraries still take during a fit
+LOADED_LATER = 64 * 2**20  # bytes of address space that compiled loops, threads and libraries still take during a fit
 
 
 def free_memory() -> float:
-    """Bytes a process may still take: the system's free memory, its container's or its own limit, the smallest."""
+    """Return the bytes a process may still take: the least of free system memory, container limit and own limit."""
     candidates = [max(0.0, min(room_below_limits()) - LOADED_LATER)]
     try:
         with open("/proc/meminfo") as lines:
@@ -74,8 +74,8 @@ def free_memory() -> float:
 
 
 def check_memory(n_bytes: float, what: str, instead: str) -> None:
-    """Refuse a job whose matrices would not fit, before anything is allocated."""
-    from kernelwright.errors import MemoryBudgetError  # which needs NumPy
+    """Raise a :class:`MemoryBudgetError` if a job's matrices would not fit, before anything is allocated."""
+    from kernelwright.errors import MemoryBudgetError  # imported late: it needs NumPy
 
     free = free_memory()
     if n_bytes > 0.9 * free:

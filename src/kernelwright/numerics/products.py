@@ -1,4 +1,4 @@
-"""Products of matrices that are thin, symmetric or weighted."""
+"""Products of thin, symmetric or weighted matrices."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from torch import Tensor
 __all__ = ["Outer", "symmetric_outer", "symmetric_product", "thin_product", "weighted_gram"]
 
 
-FEW_COLUMNS = 6  # past them, a product of matrices is faster than one with each column
+FEW_COLUMNS = 6  # with more columns, one matrix product is faster than a product for each column
 
 
 def thin_product(A: Tensor, B: Tensor) -> Tensor:
-    """``A B`` for a large A and few columns: half the time of torch's product, which is made for wide ones."""
+    """Return ``A B`` for a large A and few columns: twice as fast as torch's product, tuned for wide matrices."""
     if 0 in (*A.shape, *B.shape):
         return A @ B
     gemm = blas.sgemm if A.dtype == B.dtype == torch.float32 else blas.dgemm
-    # All three are transposed, so that matrices in C order are in LAPACK's order without a copy.
+    # All three are transposed: a C-order matrix is then in LAPACK's order without a copy.
     return torch.from_numpy(gemm(1.0, B.contiguous().numpy().T, A.contiguous().numpy().T).T)
 
 
 def symmetric_product(A: Tensor, B: Tensor) -> Tensor:
-    """``A B`` for a symmetric A and few columns, each of which reads but one triangle: three times as fast."""
+    """Return ``A B`` for a symmetric A and few columns: only one triangle is read, which is three times as fast."""
     if not 0 < B.shape[1] <= FEW_COLUMNS:
         return thin_product(A, B)
     columns = B.T.contiguous().numpy()
@@ -35,14 +35,14 @@ def symmetric_product(A: Tensor, B: Tensor) -> Tensor:
 
 
 def symmetric_outer(B: Tensor, scale: float = 1.0) -> Tensor:
-    """A matrix ``M`` with ``<M, S> = <scale B B^T, S>`` for every symmetric ``S``.
+    """Return a matrix ``M`` with ``<M, S> = <scale B B^T, S>`` for every symmetric ``S``.
 
-    Only one triangle is computed (half the work of a product); off the diagonal it counts twice.
+    Only one triangle is computed (half the work of a product); its off-diagonal entries count twice.
     """
     if B.shape[1] == 0:
         return torch.zeros(len(B), len(B), dtype=B.dtype)
     syrk = blas.ssyrk if B.dtype == torch.float32 else blas.dsyrk
-    M = syrk(2.0 * scale, B.numpy().T, trans=1, lower=1)  # B is C ordered: its transpose costs no copy
+    M = syrk(2.0 * scale, B.numpy().T, trans=1, lower=1)  # B is in C order, so its transpose needs no copy
     M = torch.from_numpy(M.T)
     M.diagonal().mul_(0.5)
     return M
@@ -50,20 +50,20 @@ def symmetric_outer(B: Tensor, scale: float = 1.0) -> Tensor:
 
 @dataclass(frozen=True)
 class Outer:
-    """The matrix ``B C^T`` of two thin ones, which few have to see whole."""
+    """The product ``B C^T`` of two thin matrices, formed only on request."""
 
     left: Tensor
     right: Tensor
 
     def dense(self, memory: Tensor | None = None) -> Tensor:
-        """All of it."""
+        """Return the full matrix."""
         return torch.mm(self.left, self.right.T, out=memory)
 
 
 def weighted_gram(Z: Tensor, w: Tensor | None = None, *, whole: bool = True) -> Tensor:
-    """``Z^T diag(w) Z`` in float64, by half a product in the precision of Z; no weight of the column w is negative.
+    """Return ``Z^T diag(w) Z`` in float64, computed in the precision of Z with half a product; w is not negative.
 
-    If not ``whole`` it has zeros below the diagonal, where ``factorise`` does not look.
+    If not ``whole``, entries below the diagonal are zero; ``factorise`` does not read them.
     """
     if w is not None:
         Z = w.sqrt() * Z
@@ -74,7 +74,7 @@ def weighted_gram(Z: Tensor, w: Tensor | None = None, *, whole: bool = True) -> 
 
 
 def mirror_upper_(A: Tensor, tile: int = 256) -> Tensor:
-    """Copy the upper triangle onto the lower one, in place, by tiles that fit the cache."""
+    """Copy the upper triangle to the lower one, in place, in tiles that fit the cache."""
     for i in range(0, len(A), tile):
         for j in range(0, i, tile):
             A[i : i + tile, j : j + tile] = A[j : j + tile, i : i + tile].T

@@ -1,1 +1,1 @@
-"""What any room may need to write files: files that are never half-written, and classes that model files may hold."""
+"""Atomic file writes, and the registry of classes that a model file may hold."""

@@ -1,12 +1,12 @@
-"""The classes that a model file may hold, and what it keeps of each.
+"""Registry of the classes that a model file may hold, and of the fields it stores for each.
 
-A class says so itself::
+A class registers itself::
 
     @saved("gaussian-kernel", fields="ard median", parameters="log_lengthscale")
     class Gaussian(Kernel): ...
 
-A file knows the class by this name alone, so that classes and modules can be moved and renamed. A stable name is never
-changed and never used again. A change of the fields raises the version and comes with an ``upgrade``.
+A file identifies a class by this stable name only, so classes and modules can be moved and renamed. A stable name never
+changes and is never reused. When the fields change, raise the version and provide an ``upgrade``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import nn
 __all__ = ["REGISTRY", "Registry", "SavedClass", "saved"]
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-# What scikit-learn itself adds to an estimator: while it is fitted, by set_fit_request, by set_output.
+# Attributes that scikit-learn itself adds to an estimator: during fit, by set_fit_request, by set_output.
 SCIKIT_LEARN = ("n_features_in_", "feature_names_in_", "_metadata_request", "_sklearn_output_config")
 
 Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class SavedClass:
-    """What a model file keeps of the objects of a class.
+    """The declaration of a saved class: what a model file stores for its objects.
 
     Parameters
     ----------
@@ -40,19 +40,19 @@ class SavedClass:
     name : str
         The stable name.
     version : int
-        Of the fields, from 1.
+        Version of the fields, starting at 1.
     fields : frozenset of str
         Names of all attributes that a file may hold.
     defaults : mapping of str to function
-        What makes the value of a field that a file lacks.
+        Functions that create the value of a field missing from a file.
     optional : frozenset of str
         Fields that an object may lack, such as those that ``fit`` sets. All others without a default are required.
     parameters, buffers : frozenset of str
-        Those of the fields that are torch's parameters and buffers.
+        The fields that are torch parameters and buffers.
     transient : mapping of str to object
-        Attributes that no file holds, with their values after loading.
+        Attributes that are not stored, with their values after loading.
     upgrade : function or None
-        Make the state of this version from that of an older one.
+        Converts the state of an older version to this version.
     """
 
     cls: type
@@ -67,16 +67,16 @@ class SavedClass:
     upgrade: Upgrade | None = None
 
     def missing(self, state: Mapping[str, Any]) -> list[str]:
-        """Return the names of required fields that a state lacks."""
+        """Return the names of required fields missing from a state."""
         return sorted(self.fields - state.keys() - self.defaults.keys() - self.optional)
 
     def undeclared(self, state: Mapping[str, Any]) -> list[str]:
-        """Return the names in a state that are no fields."""
+        """Return the names in a state that are not declared fields."""
         return sorted(state.keys() - self.fields)
 
 
 class Registry:
-    """Saved classes, found by stable name or by class.
+    """Saved classes, looked up by stable name or by class.
 
     Examples
     --------
@@ -98,11 +98,11 @@ class Registry:
         return iter(self._by_name.values())
 
     def by_name(self, name: str) -> SavedClass | None:
-        """Return the class of a stable name, or None if there is none."""
+        """Return the class with a stable name, or None."""
         return self._by_name.get(name)
 
     def of(self, cls: type) -> SavedClass | None:
-        """Return what was declared of exactly this class; a subclass needs a name of its own."""
+        """Return the declaration of exactly this class; a subclass needs its own."""
         return self._by_class.get(cls)
 
     def saved(
@@ -121,25 +121,25 @@ class Registry:
         Parameters
         ----------
         name : str
-            How files call the class, in small letters with hyphens. It is unique, and stays when the class is renamed.
+            The name of the class in files, in lower case with hyphens. It is unique and survives a renamed class.
         version : int, default=1
-            To be raised when a field is renamed, removed or changes its meaning. A new one with a default needs none.
+            Raise it when a field is renamed, removed or changes its meaning. A new field with a default needs none.
         fields : str, default=""
-            Attributes to be saved, separated by spaces. Fields of dataclasses and named tuples and constructor
-            parameters of estimators are known already; an estimator lists what ``fit`` sets, and a torch module its
+            Attributes to save, separated by spaces. Fields of dataclasses and named tuples, and constructor parameters
+            of estimators, are known already. For an estimator list what ``fit`` sets; for a torch module list its
             submodules and plain attributes.
         parameters, buffers : str, default=""
-            Those of a torch module. A number declared as ``Positive()`` is stored under its raw name, ``log_NAME``.
+            Parameters and buffers of a torch module. A ``Positive()`` number has its raw name, ``log_NAME``.
         transient : mapping, default=None
             Attributes that are not saved, with their values after loading.
         upgrade : function, default=None
-            ``upgrade(state, version)`` returns the fields of the present version, given those that a file of an older
-            one holds. Required from version 2 on.
+            ``upgrade(state, version)`` converts the fields of an older file to the current version. Required from
+            version 2 on.
 
         Returns
         -------
         function
-            A decorator that returns the class itself. It stands above ``@dataclass``.
+            A decorator that returns the class unchanged. Place it above ``@dataclass``.
         """
 
         def declare(cls: type[T]) -> type[T]:
@@ -152,37 +152,37 @@ class Registry:
     def _add(self, declared: SavedClass) -> None:
         cls, name = declared.cls, declared.name
         if not NAME.fullmatch(name):
-            raise ValueError(f"The stable name of {cls.__name__} must be small letters with hyphens. Got {name!r}.")
+            raise ValueError(f"The stable name of {cls.__name__} must be lower case with hyphens. Got {name!r}.")
         if declared.version < 1:
-            raise ValueError(f"The version of {cls.__name__} must be a whole number from 1. Got {declared.version}.")
+            raise ValueError(f"The version of {cls.__name__} must be an integer of at least 1. Got {declared.version}.")
         if declared.version > 1 and declared.upgrade is None:
-            raise ValueError(f"{cls.__name__} is of version {declared.version}: pass an upgrade of older versions.")
+            raise ValueError(f"{cls.__name__} has version {declared.version}: pass an upgrade for older versions.")
         for field in declared.fields:
             if field.startswith("__") or callable(getattr(cls, field, None)):
-                raise ValueError(f"{cls.__name__} cannot declare the field {field!r}, which is one of its methods.")
+                raise ValueError(f"{cls.__name__} cannot declare the field {field!r}: it has a method of that name.")
         if both := sorted(declared.fields & declared.transient.keys()):
             raise ValueError(f"{both[0]!r} of {cls.__name__} is either saved or transient, not both.")
         known = self._by_name.get(name)
         if known is not None and not _is_the_same(known.cls, cls):
-            raise ValueError(f"The stable name {name!r} of {cls.__qualname__} is that of {known.cls.__qualname__}.")
+            raise ValueError(f"The stable name {name!r} of {cls.__qualname__} is taken by {known.cls.__qualname__}.")
         self._by_name[name] = self._by_class[cls] = declared
 
 
 def _is_the_same(old: type, new: type) -> bool:
-    """Tell whether a module was merely executed anew, as by ``importlib.reload``."""
+    """Return whether a module was merely executed again, as by ``importlib.reload``."""
     return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
 
 
 def _declaration(cls: Any, fields: list[str], parameters: list[str], buffers: list[str]) -> dict[str, Any]:
-    """Find the fields of a class and what is known of their defaults."""
+    """Find the fields of a class and their known defaults."""
     named = [*fields, *parameters, *buffers]
     if twice := [name for name in named if named.count(name) > 1]:
         raise ValueError(f"{cls.__name__} declares {twice[0]!r} twice.")
     if (parameters or buffers) and not issubclass(cls, nn.Module):
-        raise ValueError(f"{cls.__name__} is no torch module: it has no parameters and no buffers.")
+        raise ValueError(f"{cls.__name__} is not a torch module: it cannot declare parameters or buffers.")
     if dataclasses.is_dataclass(cls) or hasattr(cls, "_fields"):
         if fields:
-            raise ValueError(f"The fields of {cls.__name__} are its own: none are to be declared.")
+            raise ValueError(f"The fields of {cls.__name__} are known from its definition: do not declare any.")
         own, defaults = _record_fields(cls)
         return {"fields": frozenset(own), "defaults": defaults}
     if issubclass(cls, BaseEstimator):
