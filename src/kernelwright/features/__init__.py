@@ -1,7 +1,7 @@
 """Explicit feature maps: ``z(x)`` with ``<z(x), z(x')>`` equal or close to a kernel.
 
-A map is prepared once on training points (frequencies are drawn, landmarks chosen) and then applies to any:
-``features.fit(X)(X)``. Its numbers can be learned like a kernel's: pass it as ``EmbeddingClassifier(features=...)``,
+A map is prepared once on training points (frequencies are drawn, landmarks chosen) and then applies to any points:
+``features.fit(X)(X)``. Its parameters can be learned like a kernel's: pass it as ``EmbeddingClassifier(features=...)``,
 which prepares a copy.
 """
 

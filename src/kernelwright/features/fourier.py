@@ -29,21 +29,21 @@ class RandomFourier(HasLengthScales, FeatureMap):
     """Random Fourier features [Rahimi2008]_: ``sqrt(2/p) [cos(W x / lengthscale), sin(W x / lengthscale)]``.
 
     Inner products are unbiased estimates of the kernel, with an error of order ``1/sqrt(p)``. The frequencies W are
-    those of unit length scale and stay; the length scales are learned.
+    drawn once for unit length scale; the length scales are learned.
 
     Parameters
     ----------
     n_features : int, default=500
         p, rounded up to an even number.
     kernel : {"gaussian", "laplace", "matern"}, default="gaussian"
-        Which kernel is approximated (with ``laplace`` that of the L1 distance).
+        The kernel to approximate ("laplace" uses the L1 distance).
     lengthscale : float, vector or "median", default=1.0
     ard : bool, default=False
         Learn one length scale for each input.
     nu : float, default=1.5
         Smoothness of "matern".
     seed : int, default=0
-        Of the frequencies.
+        Seed of the frequencies.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class RandomFourier(HasLengthScales, FeatureMap):
 
 @saved("concatenated-features", fields="parts weights columns")
 class Concatenated(FeatureMap):
-    """Several maps side by side: the kernel of their weighted sum. Each sees some of the columns."""
+    """Several maps side by side, giving the weighted sum of their kernels. Each sees some of the columns."""
 
     @property
     def maps(self) -> list[Any]:
@@ -152,7 +152,7 @@ class Concatenated(FeatureMap):
 
 
 def fourier_features(kernel: Kernel, n_features: int, n_inputs: int, seed: int) -> FeatureMap:
-    """Random Fourier features of a learned kernel: of Gaussian, Laplace, Matern, Tabular, and sums of them."""
+    """Return random Fourier features of a learned kernel: Gaussian, Laplace, Matern, Tabular, or a sum of them."""
     terms = list(_spectral_terms(kernel, 1.0, n_inputs))
     size = max(2, n_features // len(terms))
     maps: list[FeatureMap] = []
@@ -165,7 +165,7 @@ def fourier_features(kernel: Kernel, n_features: int, n_inputs: int, seed: int) 
 def _spectral_terms(
     kernel: Kernel, weight: float, n_inputs: int
 ) -> Iterator[tuple[float, str, float, np.ndarray, slice]]:
-    """Weight, kind, smoothness, length scales and columns of each stationary part of a kernel."""
+    """Return weight, kind, smoothness, length scales and columns of each stationary part of a kernel."""
 
     def array(scale: Tensor) -> np.ndarray:
         return scale.detach().numpy()
@@ -191,6 +191,6 @@ def _spectral_terms(
         yield weight, "matern", kernel.nu, array(kernel.lengthscale), everything
     else:
         raise ValueError(
-            f"solver='fourier' knows the spectra of Gaussian, Laplace, Matern, Tabular and sums of them, not of "
+            f"solver='fourier' supports Gaussian, Laplace, Matern, Tabular and sums of them, not "
             f"{type(kernel).__name__}. Use solver='nystroem'."
         )

@@ -17,19 +17,19 @@ __all__ = ["Network"]
 class Network(FeatureMap):
     """The outputs of a ``torch.nn.Module`` as features; its weights are learned with the rest, in evaluation mode.
 
-    For training networks at length, with mini-batches and dropout, see
+    To train networks at length, with mini-batches and dropout, see
     :class:`kernelwright.EmbeddingNetworkClassifier`.
     """
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
-        self.module = copy.deepcopy(module).double().eval()  # features must not change from call to call
+        self.module = copy.deepcopy(module).double().eval()  # features must be the same in every call
         self._n_features: int | None = None
 
     @property
     def n_features(self) -> int:
         if self._n_features is None:
-            raise ValueError("The number of features of a network is known once it has seen inputs.")
+            raise ValueError("The number of features of a network is known once it has seen inputs: call fit(X) first.")
         return self._n_features
 
     def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:

@@ -21,19 +21,19 @@ __all__ = ["Nystroem"]
 class Nystroem(FeatureMap):
     """Nystroem features [Williams2001]_: ``z(x) = L^-1 k(x)``, k(x) the kernel values with landmarks, ``K_MM = L L^T``.
 
-    Inner products equal the kernel wherever one of the two points is a landmark. Of a kernel that may be indefinite,
-    such as a learned one, they are those of the flipped one: ``z(x) = |L|^-1/2 U^T k(x)`` with ``K_MM = U L U^T``.
+    Inner products equal the kernel if one of the two points is a landmark. If the kernel may be indefinite, such as a
+    learned one, its spectrum is flipped: ``z(x) = |L|^-1/2 U^T k(x)`` with ``K_MM = U L U^T``.
 
     Parameters
     ----------
     kernel : Kernel, default=Gaussian("median")
-        Its numbers are learned; the landmarks stay.
+        Its parameters are learned; the landmarks stay fixed.
     n_landmarks : int, default=500
     landmarks : {"uniform", "kmeans", "leverage"}, default="uniform"
-        Random training points, centres of k-means, or random points drawn by their approximate ridge leverage scores,
-        which favours points that others do not explain.
+        Random training points, k-means centres, or random points drawn by approximate ridge leverage scores, which
+        favour points that the others do not explain.
     seed : int, default=0
-        Of the choice of landmarks.
+        Seed of the choice of landmarks.
 
     Examples
     --------
@@ -82,9 +82,9 @@ class Nystroem(FeatureMap):
         return self.kernel.encode(X)
 
     def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
-        super().prepare_(X, weights)  # the kernel
+        super().prepare_(X, weights)  # prepares the kernel
         if not self.kernel.definite:
-            self.kernel.requires_grad_(False)  # the flipped features are not differentiated
+            self.kernel.requires_grad_(False)  # flipped features are not differentiated
         with torch.no_grad():
             if len(self.points) == 0:
                 self.points = self._choose(X)
@@ -103,7 +103,7 @@ class Nystroem(FeatureMap):
         return X[order[:size].sort().values]
 
     def _leverages(self, X: Tensor, sample: Tensor) -> Tensor:
-        """Ridge leverage scores by a first set of landmarks: what k(x, x) has that they do not explain, and more."""
+        """Return approximate ridge leverage scores from a first set of landmarks."""
         noise = len(sample) * 1e-3
         factor = factorise(self.kernel.matrix(sample), noise)
         scores = [
@@ -113,14 +113,14 @@ class Nystroem(FeatureMap):
         return torch.cat(scores).clamp(min=1e-12)
 
     def forward(self, X: Tensor) -> Tensor:
-        widths = self.points if self.kernel.takes_vectors else X  # strings are padded to any width
+        widths = self.points if self.kernel.takes_vectors else X  # strings may be padded to any width
         self._check_inputs(X, widths.shape[1] if len(self.points) else None)
         if not self.kernel.definite:
             return self.kernel.forward(X, self.points) @ self.root.to(X.dtype)
         return _Whitened.apply(self.kernel.forward(X, self.points), self.kernel.forward(self.points))
 
     def _flipped_root(self) -> Tensor:
-        """``U |L|^-1/2`` without directions that are zero to working precision; made once, such a kernel is fixed."""
+        """Return ``U |L|^-1/2`` without numerically zero directions; computed once, because the kernel is fixed."""
         values, vectors = eigen(self.kernel.matrix(self.points).double())
         kept = values.abs() > 1e-10 * values.abs().max()
         return vectors[:, kept] / values[kept].abs().sqrt()
@@ -129,7 +129,7 @@ class Nystroem(FeatureMap):
 class _Whitened(torch.autograd.Function):
     """``Z = K_xM L^-T`` with ``K_MM = L L^T``.
 
-    Backward, with G = dq/dZ: ``dq/dK_xM = G L^-1`` and ``dq/dK_MM = -L^-T tril(G^T Z) L^-1``, made symmetric, where
+    Backward, with G = dq/dZ: ``dq/dK_xM = G L^-1`` and ``dq/dK_MM = -L^-T tril(G^T Z) L^-1``, symmetrised, where
     tril halves the diagonal.
     """
 

@@ -22,7 +22,7 @@ __all__ = ["Polynomial"]
 class Polynomial(FeatureMap):
     """All monomials up to a degree, weighted so that inner products are ``(x . z / lengthscale^2 + offset)^degree``.
 
-    There are ``(d + degree)! / (d! degree!)`` of them: for few inputs and a low degree.
+    There are ``(d + degree)! / (d! degree!)`` of them, so this suits few inputs and a low degree.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Polynomial(FeatureMap):
     @property
     def n_features(self) -> int:
         if self.n_inputs is None:
-            raise ValueError("The number of polynomial features is known once the map has seen inputs.")
+            raise ValueError("The number of polynomial features depends on the inputs: call fit(X) first.")
         return math.comb(self.n_inputs + self.degree, self.degree)
 
     def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
@@ -68,7 +68,7 @@ class Polynomial(FeatureMap):
 
 @cache
 def _monomials(n_inputs: int, degree: int) -> tuple[Tensor, Tensor]:
-    """Which inputs each monomial multiplies, and the root of its multinomial coefficient."""
+    """Return the inputs that each monomial multiplies, and the root of its multinomial coefficient."""
     factors = np.array(list(itertools.combinations_with_replacement(range(n_inputs), degree)))
     repeats = np.array([math.prod(math.factorial(c) for c in np.bincount(row)) for row in factors])
     return torch.from_numpy(factors), torch.from_numpy(np.sqrt(math.factorial(degree) / repeats))

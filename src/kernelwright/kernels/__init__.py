@@ -1,4 +1,4 @@
-"""Kernels: symmetric functions of two points, with numbers that can be learned."""
+"""Kernels: symmetric functions of two points, with learnable parameters."""
 
 from kernelwright.kernels.base import Constant, ConvexSum, Kernel, Product, Scaled, Sum
 from kernelwright.kernels.feature import FeatureKernel

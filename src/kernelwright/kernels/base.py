@@ -1,4 +1,4 @@
-"""What every kernel can do, and how kernels combine.
+"""The base class of kernels, and their composition.
 
 A kernel is a ``torch.nn.Module`` whose ``forward(X, Z)`` is its formula. ``k1 + k2``, ``k1 * k2``, ``2.0 * k``
 and ``sum([...])`` give kernels again.
@@ -43,7 +43,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["Constant", "ConvexSum", "Kernel", "Product", "Scaled", "Sum"]
 
 BLOCK_ROWS = 256
-DIAGONAL_ROWS = 32  # whose kernel matrix is made for the sake of its diagonal, where there is no formula for that
+DIAGONAL_ROWS = 32  # rows whose kernel matrix is computed to read its diagonal, if there is no formula for the diagonal
 
 Gradients = dict[str, Tensor]
 Pullback = Callable[[Any], Gradients]
@@ -52,10 +52,10 @@ Pullback = Callable[[Any], Gradients]
 class Kernel(Parametrised):
     """A symmetric function of two points with learnable numbers. Subclasses write ``forward``."""
 
-    takes_outer = False  # whether the pullback of ``vjp`` takes products of thin matrices as they are
+    takes_outer = False  # whether the pullback of ``vjp`` accepts products of thin matrices
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """A kernel with a formula or a closed form of its own does not inherit that of another."""
+        """Reset inherited closed forms in a subclass that defines its own ``forward`` or ``vjp``."""
         super().__init_subclass__(**settings)
         if "forward" in vars(cls) and "vjp" not in vars(cls) and "vjp_in" not in vars(cls):
             cls.vjp, cls.takes_outer = Kernel.vjp, False  # type: ignore[method-assign]
@@ -67,23 +67,23 @@ class Kernel(Parametrised):
         raise NotImplementedError
 
     def diag(self, X: Any) -> Any:
-        """``k(x_i, x_i)`` as a vector."""
+        """Return ``k(x_i, x_i)`` as a vector."""
         return self._through_border(self._diag, X)
 
     def _diag(self, X: Tensor) -> Tensor:
         return torch.cat([self.forward(some).diagonal() for some in X.split(DIAGONAL_ROWS)])
 
     def sup_diag(self, X: Any = None) -> Tensor:
-        """``alpha^2 = sup_x k(x, x)``; for an unbounded kernel the largest value over the points ``X``.
+        """Return ``alpha^2 = sup_x k(x, x)``; for an unbounded kernel the largest value over the points ``X``.
 
-        The second kind is *empirical*: a bound that uses it speaks of inputs no larger than these.
+        The latter is *empirical*: a bound that uses it only covers inputs no larger than these.
         """
         if X is None:
             raise ValueError(
                 f"{type(self).__name__} has no known upper bound on k(x, x). Pass the points over which the "
                 "largest value is to be taken: kernel.sup_diag(X)."
             )
-        return self._diag(self.encode(X)).max()  # tensors are points already and are not encoded again
+        return self._diag(self.encode(X)).max()  # tensors are already encoded points
 
     @property
     def bounded(self) -> bool:
@@ -92,24 +92,24 @@ class Kernel(Parametrised):
 
     @property
     def definite(self) -> bool:
-        """Whether it is positive definite by construction; a learned kernel need not be."""
+        """Whether the kernel is positive definite by construction; a learned kernel may not be."""
         return all(child.definite for child in self.children() if isinstance(child, Kernel))
 
     @property
     def takes_vectors(self) -> bool:
-        """Whether points are rows of numbers (and not strings, say)."""
+        """Whether points are rows of numbers (and not, say, strings)."""
         return all(child.takes_vectors for child in self.children() if isinstance(child, Kernel))
 
     def encode(self, X: Any) -> Tensor:
-        """Turn what a user passes as points into a tensor with a row for each point; tensors are points already.
+        """Convert user input to a tensor with one row for each point; tensors are already encoded.
 
-        In a combination of kernels the first that does not take vectors decides.
+        In a combination of kernels, the first kernel that does not take vectors decides.
         """
         special = self._special_part()
         return as_matrix(X) if special is None else special.encode(X)
 
     def encode_training(self, X: Any) -> Tensor:
-        """The same for training points, where a kernel treats them in another way."""
+        """Encode training points, if a kernel treats them differently from new points."""
         special = self._special_part()
         return self.encode(X) if special is None else special.encode_training(X)
 
@@ -120,10 +120,10 @@ class Kernel(Parametrised):
     def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
         """Return the kernel matrix of X and its pullback (a vector-Jacobian product).
 
-        The pullback takes ``dq/dK`` of any scalar q (a matrix; where ``takes_outer``, also an
+        The pullback takes ``dq/dK`` of any scalar q (a matrix; if ``takes_outer``, also an
         :class:`~kernelwright.numerics.products.Outer`) and returns the gradient of q in every learnable raw parameter.
-        The matrix need not be symmetric; it belongs to the pullback, which may overwrite it. This default
-        differentiates the kernel's formula by autograd.
+        The matrix need not be symmetric, and the pullback may overwrite it. This default differentiates ``forward`` by
+        autograd.
         """
         parameters = {name: p for name, p in self.named_parameters() if p.requires_grad}
         with torch.enable_grad():
@@ -141,11 +141,11 @@ class Kernel(Parametrised):
         return K.detach(), pullback
 
     def vjp_in(self, workspace: Workspace | None, X: Tensor) -> tuple[Tensor, Pullback]:
-        """``vjp(X)``, whose matrix may lie in a workspace: there it is good until the next call."""
+        """Return ``vjp(X)``; the matrix may lie in a workspace, where it is valid until the next call."""
         return self.vjp(X)
 
     def matrix(self, X: Tensor) -> Tensor:
-        """``forward(X)`` without gradient, by blocks of rows: half the work, and hardly any memory but the result."""
+        """Return ``forward(X)`` without gradient, by blocks of rows: half the work, and little extra memory."""
         with torch.no_grad():
             if len(X) <= BLOCK_ROWS or not self.takes_vectors:
                 return self.forward(X)
@@ -160,7 +160,7 @@ class Kernel(Parametrised):
     # numpy at the border -------------------------------------------------------------------------------
 
     def __call__(self, X: Any, Z: Any = None) -> Any:
-        """Kernel matrix of user data: tensors give a tensor (with gradient), anything else a NumPy array."""
+        """Return the kernel matrix of user data: a tensor (with gradient) for tensors, else a NumPy array."""
         return self._through_border(super().__call__, X, Z)
 
     def _through_border(self, function: Callable[..., Tensor], *inputs: Any) -> Any:
@@ -185,12 +185,12 @@ class Kernel(Parametrised):
 
 
 def _is_zero(value: Kernel | float) -> bool:
-    """Whether a summand may be left out: ``sum([...])`` starts from the number zero."""
+    """Return whether a summand can be dropped: ``sum([...])`` starts from the number zero."""
     return isinstance(value, (int, float)) and value == 0
 
 
 def _lift(value: Kernel | float) -> Kernel:
-    """A number among kernels is the constant kernel."""
+    """Convert a number to a constant kernel."""
     return value if isinstance(value, Kernel) else Constant(value)
 
 
@@ -320,7 +320,7 @@ class Scaled(Kernel):
 class ConvexSum(Kernel):
     """``k(x, z) = sum_b w_b k_b(x, z)`` with learnable weights ``w >= 0``, ``sum w = 1``.
 
-    Of kernels with ``k(x, x) = 1`` it is one again, so the weights do not change the complexity's scale.
+    If all kernels have ``k(x, x) = 1``, so has the sum: the weights do not change the scale of the complexity.
     """
 
     weights = Simplex()
@@ -338,7 +338,7 @@ class ConvexSum(Kernel):
 
     @property
     def kernels(self) -> list[Kernel]:
-        """The kernels that are summed."""
+        """The kernels in the sum."""
         return list(self._modules["parts"])  # type: ignore[call-overload]
 
     @kernels.setter
@@ -346,7 +346,7 @@ class ConvexSum(Kernel):
         self._modules["parts"] = nn.ModuleList(kernels)
 
     def children(self) -> Any:
-        """Yield the kernels themselves, not the list torch keeps them in."""
+        """Yield the kernels themselves, not the list in which torch keeps them."""
         return iter(self.kernels)
 
     @property
@@ -380,5 +380,5 @@ class ConvexSum(Kernel):
 
 
 def simplex_gradient(w: Tensor, gradient: Tensor) -> Tensor:
-    """Gradient in the weights of a :class:`Simplex` -> gradient in its logits."""
+    """Convert the gradient in the weights of a :class:`Simplex` to the gradient in its logits."""
     return (w * (gradient - (w * gradient).sum()))[1:]

@@ -17,14 +17,14 @@ __all__ = ["FeatureKernel", "FeatureMap"]
 
 
 class FeatureMap(Parametrised):
-    """Explicit features ``z(x)``. Subclasses write ``forward``, and ``prepare_`` where they depend on the data.
+    """Explicit features ``z(x)``. Subclasses write ``forward``, and ``prepare_`` if they depend on the data.
 
-    A map that depends on the data refuses points before it is prepared, and points with another number of features
-    than those it was prepared on.
+    A map that depends on the data raises an error before it is prepared, and for points with a different number of
+    features than it was prepared on.
     """
 
     def forward(self, X: Tensor) -> Tensor:
-        """A row of features for each row of X."""
+        """Return a row of features for each row of X."""
         raise NotImplementedError
 
     def fit(self, X: Any) -> Self:
@@ -37,10 +37,10 @@ class FeatureMap(Parametrised):
         return as_matrix(X)
 
     def forget_(self) -> None:
-        """Drop what ``prepare_`` has drawn or chosen: an argument has changed."""
+        """Drop what ``prepare_`` has drawn or chosen, after a parameter has changed."""
 
     def _check_inputs(self, X: Tensor, n_inputs: int | None) -> None:
-        """Refuse points that the map is not prepared for."""
+        """Raise an error for points that the map is not prepared for."""
         name = type(self).__name__
         if n_inputs is None:
             raise NotFittedError(f"{name} has not seen any points yet. Call fit(X) with training points first.")
@@ -57,16 +57,16 @@ class FeatureMap(Parametrised):
 
     @property
     def n_features(self) -> int:
-        """The number p of features, known once ``prepare_`` has seen the inputs."""
+        """The number p of features, known after ``prepare_``."""
         raise NotImplementedError
 
     @property
     def bound(self) -> float | None:
-        """An upper bound of ``|z(x)|^2`` for every x, where there is one."""
+        """An upper bound of ``|z(x)|^2`` for all x, or None."""
         return None
 
     def __call__(self, X: Any) -> Any:
-        """Features of user data: tensors give a tensor (with gradient), anything else a NumPy array."""
+        """Return features of user data: a tensor (with gradient) for tensors, else a NumPy array."""
         if torch.is_tensor(X):
             return super().__call__(X)
         with torch.no_grad():
@@ -77,7 +77,7 @@ class FeatureMap(Parametrised):
 class FeatureKernel(Kernel):
     """``k(x, z) = <features(x), features(z)>``: the linear kernel of an explicit feature map.
 
-    Where there are fewer features than rows, objectives and embeddings work with p x p matrices (Algorithm 2 of
+    With fewer features than rows, objectives and embeddings use p x p matrices (Algorithm 2 of
     [Hsu2018]_).
 
     Examples

@@ -1,4 +1,4 @@
-"""A function of two arrays as a kernel."""
+"""Kernels given as a function of two arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SimilarityFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class FunctionKernel(Kernel):
-    """A function ``(X, Z) -> matrix`` of NumPy arrays as a kernel. It must be symmetric and is not learned.
+    """A kernel given as a function ``(X, Z) -> matrix`` of NumPy arrays. It must be symmetric; nothing is learned.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A given Gram matrix as a kernel."""
+"""Kernels given as a Gram matrix."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["Precomputed", "looks_like_distances"]
 
-ROUNDING = 1e-6  # relative: differences of a precomputed matrix that say nothing
+ROUNDING = 1e-6  # relative size of differences in a precomputed matrix that are rounding errors
 
 
 def looks_like_distances(K: Tensor) -> bool:
-    """Whether every object is least similar to itself: the smallest value of each row is its diagonal entry.
+    """Return whether every object is least similar to itself: each row is smallest on the diagonal.
 
-    No positive semidefinite matrix is like that unless all its values are equal: its ``K_ij`` is at most the mean of
+    A positive semidefinite matrix is like that only if all its values are equal: ``K_ij`` is at most the mean of
     ``K_ii`` and ``K_jj``.
 
     Examples
@@ -39,7 +39,7 @@ def looks_like_distances(K: Tensor) -> bool:
 
 
 def finite_values(K: Tensor) -> Tensor:
-    """The matrix itself; an error that says where it has values that are not finite, if it has any."""
+    """Return the matrix; raise an error that locates a value that is not finite."""
     missing = (~torch.isfinite(K)).nonzero()
     if len(missing):
         row, column = missing[0].tolist()
@@ -47,18 +47,18 @@ def finite_values(K: Tensor) -> Tensor:
         raise ValueError(
             f"A precomputed kernel must have a finite value for each pair, but the one of row {row} and column "
             f"{column} is {value} (values that are NaN or infinity: {len(missing)}). Compute it, or leave out "
-            "the objects that lack values."
+            "objects with missing values."
         )
     return K
 
 
 @saved("precomputed-kernel")
 class Precomputed(Kernel):
-    """Kernel values that are known already.
+    """A kernel whose values are already known.
 
-    A point is the row of its kernel values with the training objects, behind its own place among them. So any
-    subset of training points still knows its columns, and a new object (place -1) can be compared with
-    training objects, but not with another new object.
+    A point is its index among the training objects, followed by the row of its kernel values with them. So any subset
+    of training points still knows its columns. A new object (index -1) can be compared with training objects, but not
+    with another new object.
 
     Examples
     --------
@@ -74,18 +74,18 @@ class Precomputed(Kernel):
     takes_vectors = False  # type: ignore[assignment]
 
     def encode_training(self, K: Any) -> Tensor:
-        """Points of the training objects from their square Gram matrix."""
+        """Encode the training objects from their square Gram matrix."""
         points = self.encode_similarities(K)
         if looks_like_distances(points[:, 1:]):
             raise ValueError(
-                "This precomputed matrix is not that of a kernel: each row is smallest at its own object. If the "
-                "values are distances, turn them into similarities, such as np.exp(-D / D_train.mean()), at fit and "
-                "at prediction alike. If they are similarities, put those of each object with itself on the diagonal."
+                "This precomputed matrix is not a kernel matrix: each row is smallest on the diagonal. If the "
+                "values are distances, convert them to similarities, such as np.exp(-D / D_train.mean()), for fit and "
+                "prediction. If they are similarities, put the similarity of each object to itself on the diagonal."
             )
         return points
 
     def encode_similarities(self, S: Any) -> Tensor:
-        """Points of the training objects from any square symmetric matrix, for machines that need no definite one."""
+        """Encode the training objects from any square symmetric matrix, for methods that accept indefinite ones."""
         S = finite_values(as_matrix(S))
         if S.shape[0] != S.shape[1]:
             raise ValueError(

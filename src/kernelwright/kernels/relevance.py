@@ -1,4 +1,4 @@
-"""Which features a learned kernel listens to: its length scales, as a ranked table."""
+"""Feature relevance of a learned kernel: its length scales as a ranked table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["FeatureRelevance", "Relevance", "rank_features", "warn_of_bounds"]
 
-AT_BOUND = 1e-3  # of the logarithm: an optimiser stops within rounding of a bound, or on it
+AT_BOUND = 1e-3  # on the log scale: an optimiser stops on a bound, or within rounding of it
 
 
 @saved("feature-relevance")
@@ -24,14 +24,14 @@ class FeatureRelevance:
 
     name: str
     lengthscale: float  # in the units the kernel sees; infinite for a feature that never varied
-    share: float  # of one over the length scale, times the feature's spread, among all features
-    at_bound: str = ""  # "lower" or "upper" where learning stopped because the scale may go no further
+    share: float  # share of (feature spread / length scale) among all features
+    at_bound: str = ""  # "lower" or "upper" if learning stopped at a bound
 
 
 @saved("relevance")
 @dataclass(frozen=True)
 class Relevance:
-    """Features by falling relevance; prints as a table."""
+    """Features by decreasing relevance; prints as a table."""
 
     rows: list[FeatureRelevance]
 
@@ -50,8 +50,8 @@ def rank_features(kernel: nn.Module, names: Sequence[str], columns: np.ndarray, 
     Parameters
     ----------
     kernel : Module
-        A kernel or feature map. Of its parts those with one length scale for each feature count, equally (a part with
-        a common one says nothing about single features).
+        A kernel or feature map. Its parts with one length scale per feature count equally; a part with a common
+        length scale says nothing about single features.
     names : list of str
         All features.
     columns : ndarray of int
@@ -63,7 +63,7 @@ def rank_features(kernel: nn.Module, names: Sequence[str], columns: np.ndarray, 
     parts = [part for part in parts if part.log_lengthscale.shape == (len(columns),)]
     if not parts:
         raise ValueError(
-            "Relevance needs a kernel with a length scale for each feature: the default one, or Gaussian(ard=True) "
+            "Relevance needs a kernel with one length scale per feature: the default kernel, or Gaussian(ard=True) "
             f"and the like. Got {kernel!r} instead."
         )
     scales = np.stack([part.lengthscale.detach().numpy() for part in parts])
@@ -77,7 +77,7 @@ def rank_features(kernel: nn.Module, names: Sequence[str], columns: np.ndarray, 
 
 
 def _at_bounds(parts: Sequence[HasLengthScales]) -> list[str]:
-    """For each feature the bound that one of its length scales sits at."""
+    """Return, for each feature, the bound that one of its length scales has reached."""
     words = [""] * len(parts[0].log_lengthscale)
     for part in parts:
         lower, upper = type(part).lengthscale.raw_bounds()
@@ -90,12 +90,12 @@ def _at_bounds(parts: Sequence[HasLengthScales]) -> list[str]:
 
 
 def warn_of_bounds(relevance: Relevance) -> None:
-    """Say which length scales may go no further."""
+    """Warn about length scales that have reached a bound."""
     stuck = [row for row in relevance.rows if row.at_bound]
     if stuck:
         shown = ", ".join(f"{row.name!r} ({row.at_bound})" for row in stuck[:5]) + (", ..." if len(stuck) > 5 else "")
         warnings.warn(
-            f"{len(stuck)} length scales sit at a bound of what may be learned: {shown}. At the upper one a feature "
-            "counts for nothing; at the lower one it tells every two rows apart, as an identifier would.",
+            f"{len(stuck)} length scales have reached a learning bound: {shown}. At the upper bound a feature "
+            "has no effect; at the lower bound it separates all rows, like an identifier.",
             stacklevel=3,
         )

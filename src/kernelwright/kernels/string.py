@@ -1,4 +1,4 @@
-"""Kernels on sequences of characters."""
+"""Kernels on strings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Spectrum"]
 
 
 def _as_numbers(windows: np.ndarray) -> np.ndarray:
-    """Substrings (rows of code points) as single whole numbers, which sort much faster, where 64 bits are enough."""
+    """Convert substrings (rows of code points) to single integers, which sort much faster, if 64 bits are enough."""
     letters, digits = np.unique(windows, return_inverse=True)
     base, k = max(len(letters), 2), windows.shape[1]
     if k * np.log2(base) >= 62:
@@ -30,15 +30,15 @@ class Spectrum(Kernel):
     """The spectrum kernel: counts of common substrings of length ``k`` (k-mers).
 
     ``k(s, t) = sum_u c_u(s) c_u(t)`` over all k-mers u, divided by ``sqrt(k(s, s) k(t, t))`` if ``normalize``.
-    A string shorter than k has no k-mers: its kernel with everything, itself included, is zero. Learn how long
-    the k-mers should be with a :class:`~kernelwright.kernels.ConvexSum` of several.
+    A string shorter than k has no k-mers: its kernel with every string, itself included, is zero. To learn the length
+    of the k-mers, use a :class:`~kernelwright.kernels.ConvexSum` of several.
 
     Parameters
     ----------
     k : int, default=3
         Length of the substrings.
     normalize : bool, default=True
-        Whether every string counts the same, however long it is.
+        Whether every string counts the same, whatever its length.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Spectrum(Kernel):
         return self.normalize
 
     def encode(self, X: Any) -> Tensor:
-        """Strings -> code points of their characters, one row a string, padded with -1."""
+        """Convert strings to code points, one row for each string, padded with -1."""
         if torch.is_tensor(X):
             return X
         strings = np.asarray(X, dtype=object)
@@ -101,7 +101,7 @@ class Spectrum(Kernel):
         return torch.ones((), dtype=torch.float64) if self.normalize else super().sup_diag(X)
 
     def _counts(self, groups: list[Tensor]) -> list[sparse.csr_array]:
-        """Sparse k-mer counts of each group of strings, in columns that mean the same in all groups."""
+        """Return sparse k-mer counts of each group of strings, with the same columns for all groups."""
         windows, owners = [], []
         for codes in groups:
             if codes.shape[1] < self.k:

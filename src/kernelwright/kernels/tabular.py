@@ -23,7 +23,7 @@ __all__ = ["Tabular"]
 
 
 def _falloff_(D: Tensor) -> Tensor:
-    """``exp(-D)``, in the memory of D where nobody will ask for its gradient."""
+    """Return ``exp(-D)``, in the memory of D if no gradient is needed."""
     return (-D).exp_() if D.requires_grad else D.neg_().exp_()
 
 
@@ -35,15 +35,15 @@ def _falloff_(D: Tensor) -> Tensor:
 class Tabular(LengthScaled):
     """A learned sum of three kernels on two views of a table.
 
-    A point is ``[z | q]``: the same features squashed (z) and as normal ranks (q); see
+    A point is ``[z | q]``: the same features squashed (z) and as normal scores of their ranks (q); see
     :class:`~kernelwright.inputs.scaling.TableViews`. With l the ``lengthscale`` of each feature, m its geometric mean::
 
         k = w_0 exp(-sum_d |z_d - z'_d| / l_d)
           + w_1 exp(-sum_d (z_d - z'_d)^2 / (2 smooth^2 l_d / m))
           + w_2 exp(-sum_d |q_d - q'_d| / (l_d rank_scale))
 
-    The first part follows steps and single features, the second smooth and rotated structure (it takes over half of
-    what is learned about relevance, on a log scale), the third is blind to the spacing of a feature. ``k(x, x) = 1``.
+    The first part follows steps and single features. The second follows smooth and rotated structure; on a log scale it
+    uses half of the learned relevance. The third ignores the spacing of a feature's values. ``k(x, x) = 1``.
     """
 
     lengthscale = LengthScale(1e-4, 1e6)
@@ -52,10 +52,10 @@ class Tabular(LengthScaled):
     weights = Simplex(3)
     log_smooth: nn.Parameter
     log_rank_scale: nn.Parameter
-    usual: tuple[float, float] | None = None  # logarithms of the median distances, once they are known
+    usual: tuple[float, float] | None = None  # logarithms of the median distances, once known
     logit_weights: nn.Parameter
 
-    START = (-1.0, -0.5)  # logits of the second and third weight, also where shrinkage pulls them
+    START = (-1.0, -0.5)  # logits of the second and third weight: their start, and the target of shrinkage
 
     def __init__(
         self, lengthscale: Any = "median", smooth: float = 1.0, rank_scale: float = 1.0, weights: Any = None
@@ -75,11 +75,11 @@ class Tabular(LengthScaled):
         return X[:, :half], X[:, half:]
 
     def smooth_scale(self) -> Tensor:
-        """The length scales of the second part."""
+        """Return the length scales of the second part."""
         return self.smooth * (0.5 * (self.log_lengthscale - self.log_lengthscale.mean())).exp()
 
     def _parts(self, X: Tensor, Z: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """The three kernels."""
+        """Return the three kernel matrices."""
         z, q = self._views(X)
         z_other, q_other = (None, None) if Z is None else self._views(Z)
 
@@ -95,7 +95,7 @@ class Tabular(LengthScaled):
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         steps, smooth, ranks = self._parts(X, Z)
         w = self.weights
-        if not (w.requires_grad or steps.requires_grad):  # predictions: no copies
+        if not (w.requires_grad or steps.requires_grad):  # prediction: avoid copies
             return steps.mul_(w[0]).add_(smooth.mul_(w[1])).add_(ranks.mul_(w[2]))
         return w[0] * steps + w[1] * smooth + w[2] * ranks
 
@@ -134,9 +134,9 @@ class Tabular(LengthScaled):
             self.lengthscale = self.lengthscale.detach().expand(z.shape[1])
 
     def penalty(self) -> Tensor:
-        """The spread of the length scales, half the squared distance of the mixture from its start, and a weak pull.
+        """Sum the spread of the length scales, half the squared distance of the mixture from its start, and a weak pull.
 
-        The pull keeps the two common scales from running away along a plateau, where they started at medians.
+        The pull towards the starting medians keeps the two common scales from drifting along a plateau.
         """
         start = torch.tensor(self.START, dtype=torch.float64)
         mixture = ((self.logit_weights - start) ** 2).sum() + self.log_rank_scale**2

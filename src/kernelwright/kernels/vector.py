@@ -28,7 +28,7 @@ MEDIAN_POINTS = 500  # enough points for a median distance: 125,000 pairs
 
 
 def whole_number(value: Any, name: str, owner: Any) -> int:
-    """A parameter that must be a whole number of at least 1."""
+    """Check that a parameter is an integer of at least 1."""
     if value != int(value) or value < 1:
         raise ValueError(
             f"The {name!r} parameter of {type(owner).__name__} must be a whole number of at least 1. "
@@ -38,7 +38,7 @@ def whole_number(value: Any, name: str, owner: Any) -> int:
 
 
 def spread_rows(n_rows: int) -> Tensor:
-    """Enough row numbers for a median distance, evenly spread: rows may be sorted."""
+    """Return enough row indices for a median distance, evenly spread because rows may be sorted."""
     return torch.linspace(0, n_rows - 1, min(n_rows, MEDIAN_POINTS), dtype=torch.float64).long()
 
 
@@ -59,7 +59,7 @@ class LengthScale(Positive):
 
 
 class HasLengthScales(Parametrised):
-    """What divides its inputs by length scales, which can be tied, drawn together, and started at a median."""
+    """An object that divides its inputs by length scales, which can be tied, shrunk together, or set to a median."""
 
     lengthscale = LengthScale()
     log_lengthscale: nn.Parameter
@@ -67,7 +67,7 @@ class HasLengthScales(Parametrised):
     ard: bool = False  # a length scale for each feature
 
     def use_median_(self) -> None:
-        if self.log_lengthscale.requires_grad:  # a part that is frozen stays as it is
+        if self.log_lengthscale.requires_grad:  # a frozen part does not change
             self.lengthscale = "median"
 
     def tie_(self) -> None:
@@ -75,7 +75,7 @@ class HasLengthScales(Parametrised):
             self.lengthscale = self.log_lengthscale.detach().mean().exp()
 
     def penalty(self) -> Tensor:
-        """Half the squared spread of the log length scales."""
+        """Return half the squared spread of the log length scales."""
         return 0.5 * ((self.log_lengthscale - self.log_lengthscale.mean()) ** 2).sum()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class LengthScaled(HasLengthScales, Kernel):
 
 
 class _Stationary(LengthScaled):
-    """A kernel of differences between points that are divided by length scales."""
+    """A kernel of differences between points divided by length scales."""
 
     def __init__(self, lengthscale: Any = 1.0, ard: bool = False) -> None:
         super().__init__()
@@ -103,11 +103,11 @@ class _Stationary(LengthScaled):
         self.lengthscale = lengthscale
 
     def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
-        """The kernel matrix of points that have been divided by the length scales."""
+        """Return the kernel matrix of points that are already divided by the length scales."""
         raise NotImplementedError
 
     def distance(self, X: Tensor) -> Tensor:
-        """The distance whose median is a sensible length scale."""
+        """Return the distance whose median is a sensible length scale."""
         return squared_euclidean(X).sqrt()
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
@@ -123,7 +123,7 @@ class _Stationary(LengthScaled):
             )
 
     def lengthscale_gradient(self, sums: Tensor) -> Gradients:
-        """One gradient a feature -> the gradient of the length scale, if it is learned."""
+        """Convert gradients for each feature to the gradient of the length scale, if it is learned."""
         learned = self.log_lengthscale.requires_grad
         return {"log_lengthscale": sums if self.log_lengthscale.ndim else sums.sum()} if learned else {}
 
@@ -142,19 +142,19 @@ class _Euclidean(_Stationary):
     takes_outer = True
 
     def profile_(self, D: Tensor) -> Tensor:
-        """The kernel as a function of D, which may be overwritten if ``slope`` does not need it."""
+        """Return the kernel as a function of D, which may be overwritten if ``slope`` does not need it."""
         raise NotImplementedError
 
     def slope(self, D: Tensor, K: Tensor) -> Tensor:
-        """Minus twice the derivative of the profile, given its value K."""
+        """Return minus twice the derivative of the profile, given its value K."""
         raise NotImplementedError
 
     def profile_gradients(self, D: Tensor, K: Tensor, dK: Tensor) -> Gradients:
-        """Gradients in parameters of the profile itself, where it has any."""
+        """Return gradients in the parameters of the profile itself, if it has any."""
         return {}
 
     def squared_distance(self, X: Tensor, Z: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
-        """Squared distances between scaled points."""
+        """Return squared distances between scaled points."""
         return squared_euclidean(X, Z, memory)
 
     def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
@@ -190,7 +190,7 @@ class Gaussian(_Euclidean):
     Parameters
     ----------
     lengthscale : float, vector or "median", default=1.0
-        One length for all features or one for each; "median" starts at the median distance of the data.
+        One length scale for all features, or one for each; "median" starts at the median distance of the data.
     ard : bool, default=False
         Learn one length scale for each feature (automatic relevance determination).
 
@@ -214,7 +214,7 @@ class Gaussian(_Euclidean):
 class Laplace(_Stationary):
     """``k(x, z) = exp(-sum_d |x_d - z_d| / lengthscale_d)``, a product over the features.
 
-    Parameters are those of :class:`Gaussian`; the median is that of the L1 distance.
+    Parameters are those of :class:`Gaussian`; "median" is the median L1 distance.
     """
 
     def of_scaled(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
@@ -258,7 +258,7 @@ class Matern(_Euclidean):
         self._nu = float(value)
 
     def squared_distance(self, X: Tensor, Z: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
-        return euclidean(X, Z).square()  # its root is taken: the errors of a product would show near zero
+        return euclidean(X, Z).square()  # its root is taken: near zero, the errors of a product would show
 
     def _root(self, D: Tensor) -> Tensor:
         # The clamp keeps the derivative finite at zero, and a power of the root finite far away.
@@ -276,7 +276,7 @@ class Matern(_Euclidean):
             return 3.0 * torch.exp(-s)
         if self.nu == 2.5:
             return (5.0 / 3.0) * (1.0 + s) * torch.exp(-s)
-        return torch.where(D > 0, torch.exp(-s) / s, 0.0)  # a point's distance to itself does not move
+        return torch.where(D > 0, torch.exp(-s) / s, 0.0)  # the distance of a point to itself is constant
 
 
 @saved("rational-quadratic-kernel", fields="ard median", parameters="log_lengthscale log_mixture")
@@ -329,7 +329,7 @@ class Polynomial(Kernel):
 
     @property
     def degree(self) -> int:
-        """A whole number."""
+        """The degree, an integer of at least 1."""
         return self._degree
 
     @degree.setter
@@ -363,7 +363,7 @@ class KroneckerDelta(Kernel):
         equal = torch.ones(len(X), len(X if Z is None else Z), dtype=torch.bool)
         for x, z in zip(X.T, (X if Z is None else Z).T, strict=True):  # a column at a time saves memory
             equal &= x[:, None] == z
-        return equal.to(X.dtype if X.is_floating_point() else torch.float64)  # points may be whole numbers
+        return equal.to(X.dtype if X.is_floating_point() else torch.float64)  # points may be integers
 
     def _diag(self, X: Tensor) -> Tensor:
         return X.new_ones(len(X))
