@@ -2,8 +2,8 @@
 
 With weights w (ones unless given), ``noise_i = ridge * sum(w) / w_i`` and ``A = K + diag(noise)``, the
 coefficients are ``V = A^-1 (Y - prior)`` and the outputs at x are ``f(x) = prior + V^T k(x)``: Eq. (5) of
-[Hsu2018]_ where the prior is zero. A weight says how much a row counts in the loss: a row of weight two moves the
-embedding as two equal rows would. What is left out is always a row that was given, with its whole weight.
+[Hsu2018]_ if the prior is zero. A weight says how much a row counts in the loss: a row of weight two acts like two
+equal rows. Leaving out always means leaving out one given row, with its whole weight.
 """
 
 from kernelwright.embedding.dual import (

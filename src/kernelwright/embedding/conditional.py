@@ -1,4 +1,4 @@
-"""The conditional distribution of any target: weights of training rows, and what follows from them."""
+"""The conditional distribution of any target: weights of training rows, and quantities computed from them."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ __all__ = ["FactorisedEmbedding", "MergedRows", "distribution_function", "merge_
 @saved("merged-rows")
 @dataclass(frozen=True)
 class MergedRows:
-    """Training rows with targets of any kind, equal ones merged.
+    """Training rows with targets of any kind; equal rows are merged.
 
     Parameters
     ----------
     points : Tensor
-        Distinct rows as the kernel sees them.
+        Distinct rows, encoded for the kernel.
     number : ndarray
-        Of each point, the number of its target among the distinct ones.
+        For each point, the index of its target among the distinct targets.
     counts : ndarray
-        Given rows of each point.
+        Number of given rows merged into each point.
     place : ndarray
-        Of each given row, the number of its point.
+        For each given row, the index of its point.
     scaler : transformer or None
-        What inputs go through before the kernel sees them.
+        Transform applied to inputs before the kernel.
     """
 
     points: Tensor
@@ -45,10 +45,10 @@ class MergedRows:
     scaler: Any = None
 
     def training_set(self, features: Tensor, *, centred: bool, classes: bool) -> TrainingSet:
-        """Return the rows with the features of their targets, of which there is a row for each distinct one.
+        """Return the rows with target features; ``features`` has a row for each distinct target.
 
-        With ``centred``, outputs are drawn to the mean of the features. Where targets are ``classes``, samples and
-        folds keep their shares.
+        With ``centred``, outputs shrink towards the mean of the features. If targets are ``classes``, samples and folds
+        are stratified.
         """
         number, counts = torch.from_numpy(self.number), torch.from_numpy(self.counts)
         targets = features[number]
@@ -58,7 +58,7 @@ class MergedRows:
 
 
 def merge_rows(X: Any, number: np.ndarray, kernel: Kernel, scale: str | None) -> MergedRows:
-    """Merge equal rows of equal targets, scale and encode them; what is no vector stays as it is."""
+    """Merge rows with equal inputs and targets, then scale and encode them; only vectors are scaled."""
     ones = np.ones(len(number))
     if not kernel.takes_vectors:
         return MergedRows(kernel.encode_training(X), number, ones, np.arange(len(number)))
@@ -73,29 +73,29 @@ def merge_rows(X: Any, number: np.ndarray, kernel: Kernel, scale: str | None) ->
 class FactorisedEmbedding:
     """An embedding that keeps the factor of ``K + n ridge I``, because each new function of the target needs it."""
 
-    kernel: Kernel  # with its learned numbers
+    kernel: Kernel  # with its learned parameters
     ridge: float
     rows: MergedRows
     factor: Factor
-    fills: bool = False  # whether what the weights miss of mass one is given to all rows alike
+    fills: bool = False  # whether the mass that the weights lack to sum to one is spread evenly over all rows
 
     @property
     def scaler(self) -> Any:
-        """What inputs go through before the kernel sees them."""
+        """The transform applied to inputs before the kernel."""
         return self.rows.scaler
 
     @property
     def points(self) -> Tensor:
-        """Distinct training rows as the kernel sees them."""
+        """The distinct training rows, encoded for the kernel."""
         return self.rows.points
 
     @property
     def jitter(self) -> float:
-        """What had to be added to the diagonal so that it could be factorised."""
+        """The number added to the diagonal so that it could be factorised."""
         return self.factor.jitter
 
     def weights(self, K: Tensor) -> Tensor:
-        """Return the weights of the points in Eq. (2), for rows of kernel values with them."""
+        """Return the weights of the points in Eq. (2), given rows of kernel values with them."""
         found = self.factor.solve(K.T.contiguous()).T
         if not self.fills:
             return found
@@ -103,29 +103,29 @@ class FactorisedEmbedding:
         return whole(found, counts / counts.sum())
 
     def row_weights(self, K: Tensor) -> Tensor:
-        """Return the weights of the rows as they were given: equal ones share theirs."""
+        """Return the weights of the rows as given: equal rows share a weight."""
         place, share = self.rows.place, 1.0 / self.rows.counts
         return self.weights(K)[:, torch.from_numpy(place)] * torch.from_numpy(share[place])
 
     def masses(self, K: Tensor) -> Tensor:
-        """Return the weights of the distinct targets: the sums over their rows."""
+        """Return the weights of the distinct targets: sums over their rows."""
         weights, number = self.weights(K), torch.from_numpy(self.rows.number)
         return torch.zeros(len(K), int(number.max()) + 1, dtype=torch.float64).index_add_(1, number, weights)
 
     def solve(self, values: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return what ``E[g(Y) | x]`` returns to far from all data, and the coefficients of k(x) in it.
+        """Return the value of ``E[g(Y) | x]`` far from all data, and the coefficients of k(x) in it.
 
-        ``values`` are those of g at the target of each given row, a column for each part of g.
+        ``values`` are the values of g at the target of each given row, a column for each component of g.
         """
         counts, place = self.rows.counts, self.rows.place
-        # Copies of a row share its weight equally, so they count through their mean.
+        # Equal rows share a weight equally, so only their mean matters.
         merged = np.column_stack([np.bincount(place, column, len(counts)) / counts for column in values.T])
         means = torch.from_numpy(counts @ merged / counts.sum() * self.fills)
         return means, self.factor.solve(torch.from_numpy(merged) - means)
 
 
 def whole(weights: Tensor, shares: Tensor) -> Tensor:
-    """Return weights of sum one: what they miss of it is spread in fixed shares.
+    """Return weights that sum to one: the missing mass is spread in fixed shares.
 
     Examples
     --------
@@ -138,10 +138,10 @@ def whole(weights: Tensor, shares: Tensor) -> Tensor:
 
 
 def distribution_function(masses: Tensor, marginal: Tensor, method: str) -> Tensor:
-    """Return the mass up to each of the targets, which are sorted, for rows of masses that may be negative.
+    """Return the cumulative mass at each of the sorted targets, for rows of masses that may be negative.
 
-    "rearrange" makes the masses whole with the marginal ones and sorts their running sums. "clip" sets negative masses
-    to zero and divides by the sum, as Eq. (6) does for classes.
+    "rearrange" completes the masses to one with the marginal masses and sorts the cumulative sums. "clip" sets negative
+    masses to zero and normalises, as Eq. (6) does for classes.
     """
     if method == "rearrange":
         return whole(masses, marginal).cumsum(1).sort(1).values
@@ -149,12 +149,12 @@ def distribution_function(masses: Tensor, marginal: Tensor, method: str) -> Tens
         raise ValueError(f"The 'method' parameter must be 'clip' or 'rearrange'. Got {method!r} instead.")
     masses = masses.clamp(min=0.0)
     total = masses.sum(1, keepdim=True)
-    # Where no weight is positive nothing is known but the training targets themselves.
+    # If no weight is positive, only the marginal distribution is known.
     return torch.where(total > 0, masses / total.clamp(min=1e-300), marginal).cumsum(1)
 
 
 def quantile_places(below: Tensor, levels: np.ndarray) -> np.ndarray:
-    """Return for each row of a distribution function, and each level q, the first target with at least q below it.
+    """Return, for each row of a distribution function and each level q, the first target with mass at least q up to it.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def quantile_places(below: Tensor, levels: np.ndarray) -> np.ndarray:
     >>> quantile_places(torch.tensor([[0.2, 0.5, 1.0]], dtype=torch.float64), np.array([0.0, 0.5, 0.6]))
     array([[0, 1, 2]])
     """
-    # A rounding error in the mass below a target must not move the quantile; and none lies outside all mass.
+    # A rounding error in the cumulative mass must not move the quantile, and no quantile lies outside all mass.
     asked = torch.from_numpy(np.maximum(levels - 1e-12, 1e-12))
     places = torch.searchsorted(below.contiguous(), asked.expand(len(below), -1).contiguous())
     return places.clamp(max=below.shape[1] - 1).numpy()

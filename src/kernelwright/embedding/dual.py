@@ -2,8 +2,8 @@
 
 With weights w (ones unless given), ``noise_i = ridge * sum(w) / w_i`` and ``A = K + diag(noise)``, the
 coefficients are ``V = A^-1 (Y - prior)`` and the outputs at x are ``f(x) = prior + V^T k(x)``: Eq. (5) of
-[Hsu2018]_ where the prior is zero. A weight says how much a row counts in the loss: a row of weight two moves the
-embedding as two equal rows would. What is left out is always a row that was given, with its whole weight.
+[Hsu2018]_ if the prior is zero. A weight says how much a row counts in the loss: a row of weight two acts like two
+equal rows. Leaving out always means leaving out one given row, with its whole weight.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-BLOCK_ROWS = 256  # of a matrix in single precision, held in double at once
+BLOCK_ROWS = 256  # rows of a single precision matrix converted to double at once
 
 
 @dataclass(frozen=True)
@@ -42,27 +42,27 @@ class DualEmbedding:
 
     @property
     def fitted(self) -> Tensor:
-        """Outputs at the training points, ``prior + K V``, without a product: ``Y - noise V``."""
+        """The outputs at the training points, ``prior + K V``, computed without a product as ``Y - noise V``."""
         return self.data.targets - self.noise[:, None] * self.coefficients
 
     @property
     def squared_norm(self) -> float:
-        """``tr(V^T K V)``, the squared Hilbert-Schmidt norm of the embedding operator."""
+        """The squared Hilbert-Schmidt norm of the embedding operator, ``tr(V^T K V)``."""
         K_V = self.data.centred - self.noise[:, None] * self.coefficients
         return max(float((self.coefficients * K_V).sum()), 0.0)
 
     def outputs(self, K: Tensor) -> Tensor:
-        """Raw outputs (Eq. 5) for rows of kernel values with the training points."""
+        """Return raw outputs (Eq. 5) from rows of kernel values with the training points."""
         return self.data.prior + K @ self.coefficients
 
     def weights(self, K: Tensor) -> Tensor:
-        """``A^-1 k(x)`` for each row: the weights of the training targets in Eq. (2)."""
+        """Return ``A^-1 k(x)`` for each row: the weights of the training targets in Eq. (2)."""
         return self.factor.solve(K.T.contiguous()).T
 
     def leave_one_out(self) -> Tensor:
-        """Outputs at each training row by the embedding of all the others, in closed form.
+        """Return leave-one-out outputs at each training row, in closed form.
 
-        Where there are groups, by the embedding of all other groups.
+        If there are groups, whole groups are left out.
         """
         data = self.data
         if data.groups is not None:
@@ -79,7 +79,7 @@ def embed(K: Tensor, data: TrainingSet, ridge: float) -> DualEmbedding:
 
 
 def embed_in_single(K: Tensor, data: TrainingSet, ridge: float) -> DualEmbedding:
-    """The same for a matrix K of single precision, with a factor of single precision; coefficients are refined."""
+    """Solve the embedding with a single precision matrix K and factor; the coefficients are refined."""
     noise = data.noise(ridge)
     factor = factorise_in_single(K, noise)
 
@@ -91,19 +91,19 @@ def embed_in_single(K: Tensor, data: TrainingSet, ridge: float) -> DualEmbedding
 
 
 def leave_one_out_divisor(inverse_diagonal: Tensor, share: Tensor, noise: Tensor) -> Tensor:
-    """What ``V`` is divided by to give the leave-one-out residual ``Y - F``.
+    """Return the divisor of ``V`` that gives the leave-one-out residual ``Y - F``.
 
-    A point that stands for one row goes as a whole (``share`` one), and the divisor is the diagonal a of ``A^-1``.
-    Where equal rows were merged, the share s of one row in the weight of the point goes. That is a change of one
-    diagonal entry of A, from ``noise`` to ``noise / (1 - s)``, hence ``s a + (1 - s) / noise``.
+    A point that stands for one row is left out completely (``share`` one); the divisor is the diagonal a of ``A^-1``.
+    If equal rows were merged, only the share s of one row in the weight of the point is left out. This changes one
+    diagonal entry of A from ``noise`` to ``noise / (1 - s)``, so the divisor is ``s a + (1 - s) / noise``.
     """
     return share * inverse_diagonal + (1.0 - share) / noise
 
 
 def without_groups(inverse_blocks: Callable[[Tensor], Tensor], V: Tensor, groups: Tensor) -> Tensor:
-    """Residuals ``Y - F`` at each row by the embedding of all other groups: ``R_g = (A^-1)_gg^-1 V_g``.
+    """Return leave-one-group-out residuals ``Y - F`` at each row: ``R_g = (A^-1)_gg^-1 V_g``.
 
-    ``inverse_blocks`` gives the blocks of ``A^-1`` for the rows of some groups of equal size.
+    ``inverse_blocks`` returns the blocks of ``A^-1`` for the rows of groups of equal size.
     """
     residuals = torch.empty_like(V)
     for rows in rows_by_group(groups):
@@ -112,15 +112,15 @@ def without_groups(inverse_blocks: Callable[[Tensor], Tensor], V: Tensor, groups
 
 
 def rows_by_group(groups: Tensor) -> list[Tensor]:
-    """Numbers of the rows of each group, one group in a row: a matrix for each size that groups have."""
+    """Return the row indices of each group, one group in a row: a matrix for each group size."""
     _, number, sizes = groups.unique(return_inverse=True, return_counts=True)
     order, starts = number.argsort(stable=True), sizes.cumsum(0) - sizes
     return [order[starts[sizes == size][:, None] + torch.arange(int(size))] for size in sizes.unique()]
 
 
 def clip_normalise(outputs: Tensor) -> Tensor:
-    """Negative outputs to zero, then sum one: Eq. (6) of [Hsu2018]_; uniform where nothing is left."""
+    """Set negative outputs to zero, then normalise the sum to one: Eq. (6) of [Hsu2018]_; uniform if all are zero."""
     positive = outputs.clamp(min=0.0)
     largest = positive.max(1, keepdim=True).values
-    positive = positive / largest.where(largest > 0, 1.0)  # so that the sum can neither vanish nor overflow
+    positive = positive / largest.where(largest > 0, 1.0)  # the sum can then neither vanish nor overflow
     return torch.where(largest > 0, positive / positive.sum(1, keepdim=True).clamp(min=1.0), 1.0 / outputs.shape[1])

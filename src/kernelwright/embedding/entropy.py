@@ -11,15 +11,15 @@ __all__ = ["clip_entropy", "embedding_entropy"]
 
 
 def clip_entropy(outputs: Tensor) -> Tensor:
-    """Entropy of the clip-normalised outputs, Eq. (33)."""
+    """Return the entropy of the clip-normalised outputs, Eq. (33)."""
     p = clip_normalise(outputs)
     return -torch.special.xlogy(p, p).sum(1)
 
 
 def embedding_entropy(outputs: Tensor, *, clip: bool = False) -> Tensor:
-    """The embedding's own expectation of ``u(y) = -log f_y`` (zero where f_y <= 0), Eqs. (36) and (37).
+    """Return the embedding's own expectation of ``u(y) = -log f_y`` (zero if f_y <= 0), Eqs. (36) and (37).
 
-    It may come out a little below zero where the model is very sure; ``clip`` lifts it to zero.
+    It may be slightly negative if the model is very confident; ``clip`` raises it to zero.
     """
     entropy = -torch.special.xlogy(outputs, outputs.clamp(min=0.0)).where(outputs > 0, 0.0).sum(1)
     return entropy.clamp(min=0.0) if clip else entropy

@@ -1,4 +1,4 @@
-"""A solved embedding, with all that is needed to use it on new rows and to leave out its own."""
+"""A solved embedding, with all that is needed to predict new rows and to leave out its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["EmbeddedRows", "FittedEmbedding", "LeftOutRows", "kernel_blocks"]
 
-PREDICTED_ENTRIES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
+PREDICTED_ENTRIES = 2**20  # kernel values held at once during prediction: more would not stay in the cache
 FEATURE_ROWS = 4096  # rows whose features are held at once
 
 
@@ -36,23 +36,23 @@ FEATURE_ROWS = 4096  # rows whose features are held at once
 class EmbeddedRows:
     """What is kept of the rows that an embedding was solved on, besides its points."""
 
-    given: np.ndarray  # which of the rows that were passed to fit
-    place: np.ndarray  # the point of each
-    share: np.ndarray  # its part in the weight of that point
-    weights: np.ndarray  # from here on: of each point
+    given: np.ndarray  # indices of the rows among those passed to fit
+    place: np.ndarray  # the point of each row
+    share: np.ndarray  # the share of each row in the weight of its point
+    weights: np.ndarray  # from here on: one entry for each point
     strata: np.ndarray
     counts: np.ndarray | None
     groups: np.ndarray | None
 
     @classmethod
     def of(cls, given: np.ndarray, place: np.ndarray, weights: np.ndarray, data: TrainingSet) -> EmbeddedRows:
-        """Make them from the weights of the given rows, and the training set they were merged into."""
+        """Build the record from the weights of the given rows and the training set they were merged into."""
         share = weights / np.bincount(place, weights, len(data))[place]
         counts, groups = (None if each is None else each.numpy() for each in (data.counts, data.groups))
         return cls(given, place, share, data.weights.numpy(), data.strata.numpy(), counts, groups)
 
     def training_set(self, points: Tensor, targets: Tensor, prior: Tensor | None = None) -> TrainingSet:
-        """Return the points again, with the given targets."""
+        """Return the training set again, with the given targets."""
         weights, strata = torch.from_numpy(self.weights), torch.from_numpy(self.strata)
         counts, groups = (None if each is None else torch.from_numpy(each) for each in (self.counts, self.groups))
         return TrainingSet.of(
@@ -63,22 +63,22 @@ class EmbeddedRows:
 @saved("left-out-rows")
 @dataclass(frozen=True)
 class LeftOutRows:
-    """All that leave-one-out needs of an embedding: what each training row changes, at every other point.
+    """All that leave-one-out needs: the change that each training row makes to the outputs at any point.
 
     Without row i, the outputs at a point with kernel values (or features) r are ``f - (r basis)_i change_i``, in closed
-    form: no model is fitted again. Without a group, what its rows change is added up.
+    form: no model is refitted. Without a group, the changes of its rows are summed.
     """
 
     basis: Tensor  # A^-1, or S^-1 Z^T
     change: Tensor  # a row for each training row, a column for each output
-    outputs: Tensor  # at each training row, by the others
-    support: Tensor  # of each by the others, relative
+    outputs: Tensor  # leave-one-out outputs at each training row
+    support: Tensor  # leave-one-out support of each row, relative
     strata: Tensor
     counts: Tensor
-    groups: Tensor | None = None  # where whole groups are left out, the group of each row
+    groups: Tensor | None = None  # the group of each row, if whole groups are left out
 
     def change_at(self, values: Tensor) -> Tensor:
-        """Return what each training row changes at new points with these kernel values: points x rows x outputs."""
+        """Return the change by each training row at new points with these kernel values: points x rows x outputs."""
         lost = (values @ self.basis)[:, :, None] * self.change
         if self.groups is None:
             return lost
@@ -90,32 +90,32 @@ class LeftOutRows:
 @saved("fitted-embedding")
 @dataclass(frozen=True)
 class FittedEmbedding:
-    """An embedding by kernel values with its points, or by features.
+    """An embedding in terms of kernel values with its points, or of features.
 
     Parameters
     ----------
     scaler : transformer or None
-        What inputs go through before the kernel sees them.
+        Transform applied to inputs before the kernel.
     kernel : Kernel
-        With its learned numbers.
+        The kernel with its learned parameters.
     features : FeatureMap or None
-        Where the embedding is one of features.
+        The feature map, if the embedding uses features.
     points, coefficients : Tensor
         Training points (or landmarks; none with features) and V of Eq. (5), or W of features.
     prior : Tensor
-        What outputs return to far from all data.
+        Value that outputs approach far from all data.
     ridge : float
     support : Support
     rows : EmbeddedRows
     sums : FeatureSums or None
-        Of all rows, where these were summed up.
+        Sums over all rows, if the rows were summed up.
     solver : str
-        The word for how it was solved.
+        The word of the solver.
     precision : {"single", "double"}
-        Of the kernel values that it was solved with.
+        Precision of the kernel values that were used to solve it.
     predicts_in_single : bool
     jitter : float
-        What had to be added to the diagonal of the system so that it could be factorised.
+        Number added to the diagonal of the system so that it could be factorised.
     """
 
     scaler: Any
@@ -140,15 +140,15 @@ class FittedEmbedding:
 
     @property
     def n_support_rows(self) -> int:
-        """How many training rows made the unit of support: it is a quantile, exact only for many."""
+        """The number of training rows that set the unit of support, a quantile that is exact only for many rows."""
         return self.support.n_rows
 
     def encode(self, X: Any) -> Tensor:
-        """Return rows as the kernel sees them."""
+        """Return rows as the kernel sees them, scaled and encoded."""
         return self.kernel.encode(X if self.scaler is None else self.scaler.transform(X))
 
     def outputs(self, X: Any, points: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return raw outputs and support of checked rows, or of points as the kernel sees them."""
+        """Return raw outputs and support of checked rows, or of encoded points."""
         outputs, supports = [torch.empty(0, len(self.prior), dtype=torch.float64)], [torch.empty(0).double()]
         for _, some_outputs, some_support in self.blocks(X, points):
             outputs.append(some_outputs)
@@ -158,7 +158,7 @@ class FittedEmbedding:
     def blocks(
         self, X: Any, points: Tensor | None = None, n_rows: int | None = None
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield kernel values with the training points (or features), raw outputs and support, some rows at a time."""
+        """Yield kernel values with the training points (or features), raw outputs and support, in blocks of rows."""
         points = self.encode(X) if points is None else points
         reach, start = self._reach(X, points), 0
         if self.features is None:
@@ -173,10 +173,10 @@ class FittedEmbedding:
                 start += len(values)
 
     def _reach(self, X: Any, points: Tensor) -> Tensor:
-        """Return how much support is left beyond the range of the training rows, where the kernel does not see it.
+        """Return the share of support that is left outside the training range, which the kernel does not see.
 
-        Squashed inputs never leave their range, and random Fourier features are periodic; what a kernel of the same
-        length scales would lose on the way there is lost here.
+        Squashed inputs never leave their range, and random Fourier features are periodic. So support is reduced here
+        as a kernel of the same length scales would reduce it over that distance.
         """
         everywhere = torch.ones(len(points), dtype=torch.float64)
         if X is None:  # points of training rows, which lie within the range
@@ -193,7 +193,7 @@ class FittedEmbedding:
         return torch.stack(left).max(0).values
 
     def row_weights(self, X: Any) -> np.ndarray:
-        """Return ``A^-1 k(x)`` of Eq. (2) for rows that were passed to fit; it solves anew."""
+        """Return ``A^-1 k(x)`` of Eq. (2) for the rows passed to fit; the system is solved again."""
         rows, new = self.rows, self.encode(X)
         with torch.no_grad():
             data = rows.training_set(self.points, self.coefficients)
@@ -205,9 +205,9 @@ class FittedEmbedding:
         return result
 
     def without_each_row(self, targets: Tensor) -> LeftOutRows:
-        """Return what each training row changes at all other points; an exact or an explicit embedding knows.
+        """Return the change that each training row makes at all other points, for an exact or explicit embedding.
 
-        ``targets`` are those of the points; an embedding of features has its own.
+        ``targets`` are the targets of the points; an embedding of features has its own.
         """
         with torch.no_grad(), threads_for(len(self.points)):
             return self._without_points(targets) if self.features is None else self._without_features()
@@ -217,7 +217,7 @@ class FittedEmbedding:
         K, noise = self.kernel.matrix(data.points), data.noise(self.ridge)
         inverse = embed(K, data, self.ridge).factor.into_inverse_()
         counts = torch.from_numpy(np.bincount(self.rows.place, minlength=len(data))).double()
-        # Outputs at the points are targets less noise times coefficients, also of the embedding without a row.
+        # Outputs at the points are targets minus noise times coefficients, also for the embedding without a row.
         if data.groups is None:
             # One of c equal rows is left out: its diagonal entry of A grows by noise / (c - 1), to infinity for c = 1.
             change = V / (inverse.diagonal() + (counts - 1.0) / noise)[:, None]
@@ -245,7 +245,7 @@ class FittedEmbedding:
 def kernel_blocks(
     kernel: Kernel, training: Tensor, points: Tensor, *, n_rows: int | None = None, single: bool = False
 ) -> Iterator[Tensor]:
-    """Yield kernel values of new points with training points, some rows at a time."""
+    """Yield kernel values of new points with training points, in blocks of rows."""
     if single and kernel.takes_vectors:
         kernel, training, points = copy.deepcopy(kernel).float(), training.float(), points.float()
     rows = n_rows or max(1, PREDICTED_ENTRIES // max(len(training), 1))

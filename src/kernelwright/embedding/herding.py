@@ -1,4 +1,4 @@
-"""Kernel herding: points that stand for a distribution better than as many random draws [Chen2010]_."""
+"""Kernel herding: points that represent a distribution better than as many random draws [Chen2010]_."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from torch import Tensor
 
 __all__ = ["herd"]
 
-TIE = 1e-13  # of the largest kernel value: what a candidate loses against the one before it
+TIE = 1e-13  # relative to the largest kernel value: the penalty of a candidate against the one before it
 
 
 def herd(L: Tensor, weights: Tensor, size: int, *, replace: bool = True) -> Tensor:
-    """Pick candidates, one after the other, whose plain mean follows an embedding.
+    """Pick candidates one by one so that their mean follows an embedding.
 
     The embedding is ``mu = sum_j w_j l(y_j, .)``. The t-th pick, t = 1, 2, ..., is the candidate y that maximises
-    ``mu(y) - (1/t) sum_{s<t} l(y_s, y)``, Eq. (8) of [Chen2010]_: close to the distribution, away from what has been
-    picked. Where ``l(y, y)`` is the same for all y, each pick brings the mean of the picks as close to mu as one more
-    candidate can, and the distance falls like 1/t (for random draws: like 1/sqrt(t)). The mean of t points has mass
-    one, so mu should have it too: weights with sum one.
+    ``mu(y) - (1/t) sum_{s<t} l(y_s, y)``, Eq. (8) of [Chen2010]_: close to the distribution, away from earlier picks. If
+    ``l(y, y)`` is the same for all y, each pick brings the mean of the picks as close to mu as one more candidate can,
+    and the distance falls like 1/t (for random draws: like 1/sqrt(t)). The mean of t points has mass one, so the
+    weights of mu should sum to one.
 
     Parameters
     ----------
     L : Tensor of shape (m, m)
         Kernel matrix of the candidates.
     weights : Tensor of shape (m,) or (r, m)
-        Weights of one embedding, or of one in each row. They may be negative.
+        Weights of one embedding, or of one embedding in each row. They may be negative.
     size : int
         Number of picks.
     replace : bool, default=True
@@ -33,7 +33,7 @@ def herd(L: Tensor, weights: Tensor, size: int, *, replace: bool = True) -> Tens
     Returns
     -------
     Tensor of shape (size,) or (r, size)
-        Numbers of the picked candidates, in the order of picking. Of equal gains the first candidate wins.
+        Indices of the picked candidates, in order of picking. If gains are equal, the first candidate wins.
 
     Examples
     --------
@@ -50,8 +50,8 @@ def herd(L: Tensor, weights: Tensor, size: int, *, replace: bool = True) -> Tens
         )
     if size < 1 or (not replace and size > len(L)):
         raise ValueError(f"Cannot pick {size} of {len(L)} candidates {'with' if replace else 'without'} replacement.")
-    # Gains that are equal in exact arithmetic differ by rounding, which depends on how many rows are worked on at
-    # once. A slope far too small to matter otherwise keeps one row's picks the same in any batch.
+    # Gains that are equal in exact arithmetic differ by rounding, which depends on the batch size. A tiny slope breaks
+    # ties in the same way for any batch, so that the picks of a row do not depend on its batch.
     slope = TIE * float(L.abs().max())
     mean = rows @ L - slope * torch.arange(len(L))
     picked = torch.zeros_like(mean)  # sum_{s<t} l(y_s, .)

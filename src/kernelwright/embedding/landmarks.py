@@ -1,9 +1,9 @@
-"""The embedding held by few landmarks: ``f(x) = prior + alpha^T k(x)``, k(x) the kernel values with M landmarks.
+"""The embedding in the span of landmarks: ``f(x) = prior + alpha^T k(x)``, k(x) the kernel values with M landmarks.
 
 alpha minimises ``sum_i w_i |t_i - alpha^T k(x_i)|^2 + noise tr(alpha^T K_MM alpha)`` over all n rows: the ridge
-regression of the dual form, restricted to the span of the landmarks (and the same where every row is one).
-The normal equations ``(K_Mn W K_nM + noise K_MM) alpha = K_Mn W T`` are solved by conjugate gradients,
-preconditioned as by [Rudi2017]_ with what the landmarks themselves say about ``K_Mn K_nM``.
+regression of the dual form, restricted to the span of the landmarks (identical if every row is a landmark).
+The normal equations ``(K_Mn W K_nM + noise K_MM) alpha = K_Mn W T`` are solved by conjugate gradients with the
+preconditioner of [Rudi2017]_, which estimates ``K_Mn K_nM`` from the landmarks alone.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kernelwright.numerics.memory import free_memory
 
 __all__ = ["KernelRows", "NystroemEmbedding", "embed_by_landmarks"]
 
-LANDMARK_KERNEL_VALUES = 2**20  # made at once, and still in the cache for a product and its transpose
-DOUBLE_UP_TO = 2**24  # kernel values; more are kept in single precision
+LANDMARK_KERNEL_VALUES = 2**20  # computed at once, and still in the cache for a product and its transpose
+DOUBLE_UP_TO = 2**24  # kernel values; if there are more, they are kept in single precision
 MOST_STEPS = 200
 FLOOR = {torch.float32: 1e-6, torch.float64: 1e-10}  # of the eigenvalues of K_MM, relative to its diagonal
-RESIDUAL = {torch.float32: 1e-3, torch.float64: 1e-6}  # relative; single precision does not carry further
+RESIDUAL = {torch.float32: 1e-3, torch.float64: 1e-6}  # relative; single precision does not reach further
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class NystroemEmbedding:
 
 
 class KernelRows:
-    """The n x M kernel matrix, by blocks of rows: kept if it fits into a share of the free memory, else made anew.
+    """The n x M kernel matrix, by blocks of rows: kept if it fits a share of the free memory, else recomputed.
 
-    A large one is of single precision, unless it is said otherwise: rounding of kernel values by 1e-7 is far below the
-    noise of so many rows. Sums over blocks and solves are in double precision.
+    A large matrix is in single precision by default: rounding kernel values by 1e-7 is far below the noise of so many
+    rows. Sums over blocks and solves are in double precision.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class KernelRows:
         self.kernel = copy.deepcopy(kernel).to(self.dtype)
         self.points, self.landmarks = points, landmarks.to(self.dtype)
         self.rows = max(1, LANDMARK_KERNEL_VALUES // len(landmarks))
-        # One piece of memory for all blocks: many small ones, kept between what is freed, would take twice as much.
+        # One piece of memory for all blocks: many small pieces would fragment memory and take twice as much.
         fits = self.dtype.itemsize * len(points) * len(landmarks) < share * free_memory()
         self.kept = torch.empty(len(points), len(landmarks), dtype=self.dtype) if fits else None
-        self._filled = 0  # rows of it
+        self._filled = 0  # number of rows filled so far
 
     def __iter__(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield row ranges and their kernel values."""
@@ -84,16 +84,16 @@ def embed_by_landmarks(
     """Solve for the coefficients of ``landmarks`` on all rows of ``data``."""
     noise, w = ridge * data.total_weight, data.weights[:, None]
     rows = KernelRows(kernel, data.points, landmarks) if rows is None else rows
-    # Where the targets of a row have sum zero, so have its coefficients: the last column follows from the others.
+    # If the targets of each row sum to zero, so do its coefficients: the last column follows from the others.
     balanced = float(data.centred.sum(1).abs().max()) < 1e-9
     T, weights = (w * (data.centred[:, :-1] if balanced else data.centred)).to(rows.dtype), w.to(rows.dtype)
     K_MM = kernel.matrix(landmarks)
-    # Directions below the rounding of the rows say nothing; were they free, the steps would all be spent on them.
+    # Directions below the rounding error carry no information; without a floor, all steps would be spent on them.
     K_MM.diagonal().add_(FLOOR[rows.dtype] * float(K_MM.diagonal().mean()))
     precondition = _Preconditioner(K_MM, noise, data.total_weight)
 
     def normal(v: Tensor) -> Tensor:
-        """``(K_Mn W K_nM + noise K_MM) v``."""
+        """Return ``(K_Mn W K_nM + noise K_MM) v``."""
         total, v = noise * (K_MM @ v), v.to(rows.dtype)
         for at, block in rows:
             total += block.T @ (weights[at] * (block @ v))

@@ -28,17 +28,17 @@ __all__ = [
     "ridge_weights_and_leverages",
 ]
 
-# A sum of single precision products errs by about 1e-7 of the trace: a hundredth of such a noise at most.
+# A sum of single precision products errs by about 1e-7 of the trace: at most a hundredth of such a noise.
 SINGLE_FROM = 1e-5
 
 
 def ridge_weights(Z: Tensor, T: Tensor, noise: Tensor, weights: Tensor | None = None) -> Tensor:
-    """``W`` for features Z and targets T, differentiable in all arguments but the weights.
+    """Return ``W`` for features Z and targets T, differentiable in all arguments but the weights.
 
     The backward pass is in closed form: with ``G = dq/dW``, ``H = S^-1 G`` and ``R = T - Z W``,
-    ``dq/dZ = w (R H^T) - (w Z H) W^T``, ``dq/dT = w Z H`` and ``dq/dnoise = -<H, W>``. Features of any precision and
-    device are taken and given back; the solve is in float64 on the CPU. (Products with float32 features are float32
-    where the noise is far above their rounding.) Where p > n the solve is one of size n x n.
+    ``dq/dZ = w (R H^T) - (w Z H) W^T``, ``dq/dT = w Z H`` and ``dq/dnoise = -<H, W>``. Features may have any precision
+    and device; the solve is in float64 on the CPU. (Products of float32 features are in float32 if the noise is far
+    above their rounding error.) If p > n, an n x n system is solved.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def ridge_weights(Z: Tensor, T: Tensor, noise: Tensor, weights: Tensor | None = 
 def ridge_weights_and_leverages(
     Z: Tensor, T: Tensor, noise: Tensor, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """``W`` and ``q_i = z_i^T S^-1 z_i``, by which leave-one-out outputs are in closed form.
+    """Return ``W`` and the leverages ``q_i = z_i^T S^-1 z_i``, which give leave-one-out outputs in closed form.
 
     With ``g = dq/dq_i``, ``U = Z S^-1`` and ``M = U^T diag(g) U``, the leverages add ``2 g U - 2 w Z M`` to the
     gradient in Z and ``-tr M`` to that in the noise.
@@ -66,7 +66,7 @@ def ridge_weights_and_leverages(
 def ridge_weights_and_influence(
     Z: Tensor, T: Tensor, noise: Tensor, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """``W`` and ``U = Z S^-1``, by which outputs without a whole group of rows are in closed form.
+    """Return ``W`` and ``U = Z S^-1``, which give leave-one-group-out outputs in closed form.
 
     With ``E = dq/dU`` and ``Q = U^T E S^-1``, U adds ``E S^-1 - w Z (Q + Q^T)`` to the gradient in Z and ``-tr Q`` to
     that in the noise.
@@ -75,9 +75,9 @@ def ridge_weights_and_influence(
 
 
 def left_out_residuals(Z: Tensor, U: Tensor, residuals: Tensor, data: TrainingSet) -> Tensor:
-    """Residuals of each row by the embedding without it, or without its group: ``(I - Z_g U_g^T W_g)^-1 R_g``.
+    """Return leave-one-out (or leave-one-group-out) residuals of each row: ``(I - Z_g U_g^T W_g)^-1 R_g``.
 
-    Z and U are of the rows of ``data``, all rows of a group among them; only their products count.
+    Z and U belong to the rows of ``data``, which hold complete groups; only products of Z and U matter.
     """
     if data.groups is None:
         leverages = (data.weights * data.one_of_equals * (Z * U).sum(1)).clamp(max=1.0 - 1e-10)
@@ -93,16 +93,16 @@ def left_out_residuals(Z: Tensor, U: Tensor, residuals: Tensor, data: TrainingSe
 
 @dataclass(frozen=True)
 class RidgeSystem:
-    """``S = Z^T diag(w) Z + noise I``, ready to be solved, by a factor of the smaller of its two sizes."""
+    """The system ``S = Z^T diag(w) Z + noise I`` with a factor of the smaller of its two forms."""
 
-    z: Tensor  # features, in the precision to work in
+    z: Tensor  # features, in the working precision
     w: Tensor | None  # a column
     noise: float
-    factor: Factor  # of S, or where p > n of diag(root) Z Z^T diag(root) + noise with root = sqrt(w)
+    factor: Factor  # of S, or if p > n of diag(root) Z Z^T diag(root) + noise with root = sqrt(w)
 
     @classmethod
     def of(cls, Z: Tensor, noise: float, weights: Tensor | None = None, *, primal: bool = False) -> RidgeSystem:
-        """Factorise; ``primal`` asks for the factor of S itself."""
+        """Factorise the system; ``primal`` requests the factor of S itself."""
         dual = not primal and Z.shape[1] > Z.shape[0]
         z = _solvable(Z) if primal or dual else _workable(Z, noise)
         w = None if weights is None else weights.detach().to(z)[:, None]
@@ -116,17 +116,17 @@ class RidgeSystem:
         return len(self.factor) != self.z.shape[1]
 
     def weighted(self, rows: Tensor) -> Tensor:
-        """Rows times their weights."""
+        """Return the rows times their weights."""
         return rows if self.w is None else self.w * rows
 
     def weights(self, t: Tensor) -> Tensor:
-        """``W = S^-1 Z^T diag(w) t``."""
+        """Return ``W = S^-1 Z^T diag(w) t``."""
         if self.dual:
             return _rooted(self.z, self.w).T @ self.factor.solve(_rooted(t, self.w))
         return self.factor.solve((self.weighted(t).T @ self.z).T.double())
 
     def solve(self, G: Tensor) -> Tensor:
-        """``S^-1 G``; by the n x n factor ``(G - Z^T A^-1 Z G) / noise`` with weighted rows."""
+        """Return ``S^-1 G``; with the n x n factor it is ``(G - Z^T A^-1 Z G) / noise`` with weighted rows."""
         if not self.dual:
             return self.factor.solve(G)
         rows = _rooted(self.z, self.w)
@@ -189,7 +189,7 @@ def _rooted(rows: Tensor, w: Tensor | None) -> Tensor:
 
 
 def _workable(Z: Tensor, noise: float) -> Tensor:
-    """Features on the CPU, in single precision where they come in it and the noise covers its rounding."""
+    """Return features on the CPU, in single precision if they have it and the noise covers its rounding error."""
     z = Z.detach().cpu()
     covered = z.dtype == torch.float32 and noise >= SINGLE_FROM * float(z.square().sum())
     return z if covered else z.double()
@@ -202,7 +202,7 @@ def _solvable(A: Tensor) -> Tensor:
 @saved("feature-moments")
 @dataclass(frozen=True)
 class Moments:
-    """All that an explicit embedding needs of its rows: sums (and the largest), so batches are reduced by ``+``.
+    """All that an explicit embedding needs of its rows: sums and a maximum, so batches are combined by ``+``.
 
     Examples
     --------
@@ -223,7 +223,7 @@ class Moments:
 
     @classmethod
     def of(cls, Z: Tensor, targets: Tensor, w: Tensor) -> Moments:
-        """The moments of some rows."""
+        """Compute the moments of some rows."""
         Z = Z.double()
         weighted = w[:, None] * Z
         gram = weighted_gram(Z, w[:, None])
@@ -239,18 +239,18 @@ class Moments:
         )
 
     def factor(self, ridge: float) -> Factor:
-        """Of S, for a ridge relative to the number of rows."""
+        """Return the factor of S, for a ridge relative to the number of rows."""
         return factorise(self.gram, ridge * self.total)
 
     def weights(self, factor: Factor, prior: Tensor | float = 0.0) -> Tensor:
-        """``W``, the embedding of all rows that were summed, of targets less the prior."""
+        """Return ``W``, the embedding of all summed rows, for targets minus the prior."""
         return factor.solve(self.cross - self.sums[:, None] * prior)
 
     def left_out(self, factor: Factor, Z: Tensor, rows: TrainingSet) -> Tensor:
-        """Outputs at some of the rows, with features Z, each by the embedding of all rows but itself, in closed form.
+        """Return leave-one-out outputs at some of the rows, with features Z, in closed form.
 
-        With ``q = z^T S^-1 z`` the residual is ``(y - prior - W^T z) / (1 - w q)``, w the weight of the row. Of a group
-        all rows must be there.
+        With ``q = z^T S^-1 z`` the residual is ``(y - prior - W^T z) / (1 - w q)``, w the weight of the row. Groups must
+        be complete.
         """
         fitted = rows.prior + Z @ self.weights(factor, rows.prior)
         half = triangular_solve(factor, Z.T.contiguous()).T  # half half^T = Z S^-1 Z^T
@@ -260,10 +260,10 @@ class Moments:
 @saved("feature-sums")
 @dataclass(frozen=True)
 class FeatureSums:
-    """All that an embedding of features keeps of its rows: it can be solved again, and more rows can be added."""
+    """All that an embedding of features keeps of its rows: it can be solved again, and rows can be added."""
 
     moments: Moments
-    sample: TrainingSet  # a fair sample of the rows, to calibrate on
+    sample: TrainingSet  # a random sample of the rows, to calibrate on
     n_rows: int
-    low: Tensor  # range of the points
+    low: Tensor  # the range of the points
     high: Tensor

@@ -19,14 +19,14 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["TargetFeatures", "TargetSpace"]
 
-ROOT_TOLERANCE = 1e-10  # of the largest l(y, y): what the features of the targets may leave out
+ROOT_TOLERANCE = 1e-10  # relative to the largest l(y, y): what the target features may leave out
 
 
 @dataclass(frozen=True)
 class TargetFeatures:
     """Features of distinct targets, in units of the mean l(y, y) of the rows.
 
-    So what is learned does not depend on the scale of the target kernel.
+    With this unit, the result of learning does not depend on the scale of the target kernel.
     """
 
     table: Tensor  # a row for each distinct target
@@ -43,11 +43,11 @@ class TargetSpace:
     values : ndarray
         The distinct targets, sorted.
     counts : ndarray
-        Rows of each.
+        Number of rows with each target.
     kernel : Kernel
-        l, with its length scale set.
+        The kernel l, with its length scale set.
     scaler : transformer or None
-        What numbers go through before the kernel sees them.
+        Transform applied to numbers before the kernel.
     """
 
     values: np.ndarray
@@ -57,10 +57,10 @@ class TargetSpace:
 
     @classmethod
     def of(cls, targets: DistinctTargets, kernel: Kernel | None = None) -> TargetSpace:
-        """Settle the kernel between targets.
+        """Choose the kernel between targets.
 
-        ``None`` is a Gaussian at the median distance between standardised numbers, and the Kronecker delta between
-        labels. A given kernel is copied, and sees the targets as they are.
+        ``None`` is a Gaussian at the median distance between standardised numbers, and the Kronecker delta for labels.
+        A given kernel is copied and applied to the targets as they are.
         """
         labels = targets.kind == "labels"
         if kernel is not None and kernel.takes_vectors == labels and not isinstance(kernel, KroneckerDelta):
@@ -78,11 +78,11 @@ class TargetSpace:
 
     @property
     def kind(self) -> str:
-        """Return "labels", "numbers" or "vectors"."""
+        """The kind of the targets: "labels", "numbers" or "vectors"."""
         return kind_of(self.values)
 
     def points(self, Y: np.ndarray) -> Tensor:
-        """Return targets as their kernel sees them."""
+        """Return targets as their kernel sees them, scaled and encoded."""
         if self.kind != "labels":
             Y = Y.reshape(len(Y), -1)
             return self.kernel.encode(Y if self.scaler is None else self.scaler.transform(Y))
@@ -107,7 +107,7 @@ class TargetSpace:
         return TargetFeatures(root / math.sqrt(unit), unit)
 
     def refuse_others(self, Y: np.ndarray) -> None:
-        """Refuse targets of another kind or shape."""
+        """Raise an error for targets of another kind or shape."""
         if kind_of(Y) != self.kind or Y.shape[1:] != self.values.shape[1:]:
             raise ValueError(
                 "The targets to score are not of the kind and shape that this model was fitted on: it expects "

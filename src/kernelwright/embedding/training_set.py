@@ -1,4 +1,4 @@
-"""Points with targets and weights: what an embedding is solved on."""
+"""Points with targets and weights, on which an embedding is solved."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["TrainingSet"]
 
-LEAST_OF_A_CLASS = 2  # rows in a sample: one to leave out, and one that still stands for the class
-ENOUGH_OF_A_CLASS = 5  # rows; where a sample has no room for so many of each class, it has fewer classes
+LEAST_OF_A_CLASS = 2  # rows in a sample: one to leave out, and one that still represents the class
+ENOUGH_OF_A_CLASS = 5  # rows; if a sample has no room for so many of each class, it has fewer classes
 
 
 @saved("training-set")
 @dataclass(frozen=True)
 class TrainingSet:
-    """Points with targets, weights, and what is known of the targets without points."""
+    """Points with targets, weights, and the prior of the targets."""
 
     points: Tensor
     targets: Tensor  # one-hot rows for labels; any features of the targets otherwise
     weights: Tensor
     prior: Tensor
-    strata: Tensor  # a number for each row; samples and folds take their share of each
-    counts: Tensor | None = None  # equal rows that were merged into each point; None: one
-    groups: Tensor | None = None  # a number for each row: rows of a group are left out together
+    strata: Tensor  # a stratum index for each row; samples and folds are stratified by it
+    counts: Tensor | None = None  # number of equal rows merged into each point; None: one
+    groups: Tensor | None = None  # a group index for each row: rows of a group are left out together
 
     @classmethod
     def of(
@@ -42,7 +42,7 @@ class TrainingSet:
         counts: Tensor | None = None,
         groups: Tensor | None = None,
     ) -> TrainingSet:
-        """Weights default to one, the prior to zero, the strata to the classes of one-hot targets."""
+        """Make a training set; by default weights are one, the prior zero, the strata the classes of one-hot targets."""
         return cls(
             points,
             targets,
@@ -58,32 +58,32 @@ class TrainingSet:
 
     @property
     def total_weight(self) -> float:
-        """The n of the formulas: the mean weight of the rows (or groups) that a user gives is made one."""
+        """The n of the formulas: the mean weight of given rows (or groups) is scaled to one."""
         return float(self.weights.sum())
 
     @property
     def n_units(self) -> int:
-        """How many can be left out one at a time: rows, or groups where there are any."""
+        """The number of units that can be left out one at a time: rows, or groups if there are any."""
         if self.groups is not None:
             return len(self.groups.unique())
         return len(self) if self.counts is None else int(self.counts.sum())
 
     @property
     def one_of_equals(self) -> Tensor:
-        """The part of a point's weight that belongs to one of the equal rows that were merged into it."""
+        """The share of a point's weight that belongs to one of the equal rows merged into it."""
         return torch.ones_like(self.weights) if self.counts is None else 1.0 / self.counts
 
     @property
     def centred(self) -> Tensor:
-        """Targets less the prior."""
+        """Targets minus the prior."""
         return self.targets - self.prior
 
     def noise(self, ridge: float) -> Tensor:
-        """The diagonal that ``ridge`` adds to the kernel matrix."""
+        """Return the diagonal that ``ridge`` adds to the kernel matrix."""
         return ridge * self.total_weight / self.weights
 
     def subset(self, index: Tensor) -> TrainingSet:
-        """Some of the rows; the prior stays."""
+        """Return some of the rows; the prior stays."""
         return replace(
             self,
             points=self.points[index],
@@ -95,23 +95,23 @@ class TrainingSet:
         )
 
     def joined(self, other: TrainingSet) -> TrainingSet:
-        """These rows and those of ``other``, none of which is merged or in a group; the prior stays."""
+        """Return these rows and those of ``other``, none of which is merged or grouped; the prior stays."""
         columns = ("points", "targets", "weights", "strata")
         joined = {name: torch.cat([getattr(self, name), getattr(other, name)]) for name in columns}
         return replace(self, **joined, counts=None, groups=None)
 
     def unmerged(self) -> TrainingSet:
-        """Each row on its own again, for what splits rows into parts: equal rows may fall into different ones."""
+        """Return each merged row on its own again, so that equal rows may fall into different parts of a split."""
         if self.counts is None:
             return self
         place = torch.arange(len(self)).repeat_interleave(self.counts.long())
         return replace(self.subset(place), weights=(self.weights / self.counts)[place], counts=None)
 
     def sample(self, size: int, generator: torch.Generator) -> TrainingSet:
-        """At most ``size`` random rows: of every stratum its share, and at least two rows.
+        """Return a stratified random sample of at most ``size`` rows, with at least two rows of each stratum.
 
-        Where there are too many strata for that, some stand in for the others: a row can only be left out, and
-        told by the rest, where the rest has rows of its stratum.
+        If there are too many strata for that, only some are included: a row can be left out and predicted by the rest
+        only if the rest has rows of its stratum.
         """
         n = len(self)
         if n <= size:
@@ -125,17 +125,17 @@ class TrainingSet:
         return self.subset(order[share.argsort(stable=True)[:size]].sort().values)
 
     def _some_strata(self, order: Tensor, turn: Tensor, size: int) -> Tensor:
-        """The first few rows, in the given order, of as many strata as there is room for; whoever has two comes first.
+        """Return the first rows, in the given order, of as many strata as fit; strata with two rows come first.
 
-        A stratum stands where its second row does: so strata come in random order, and those of one row last.
+        A stratum is ranked by its second row: so strata come in random order, and those with one row come last.
         """
         few = order[turn < ENOUGH_OF_A_CLASS]
-        second = torch.full((int(self.strata.max()) + 1,), len(order))  # where there is none: at the end
+        second = torch.full((int(self.strata.max()) + 1,), len(order))  # strata with one row: at the end
         second[self.strata[order[turn == 1]]] = (turn == 1).nonzero()[:, 0]
         return few[second[self.strata[few]].argsort(stable=True)[:size]].sort().values
 
     def whole_groups(self, size: int, generator: torch.Generator) -> TrainingSet:
-        """About ``size`` random rows whose groups are complete; of equal size, where there are no groups, a sample."""
+        """Return about ``size`` random rows with complete groups; without groups, a sample of that size."""
         if self.groups is None or len(self) <= size:
             return self.sample(size, generator)
         _, number, sizes = self.groups.unique(return_inverse=True, return_counts=True)
@@ -145,7 +145,7 @@ class TrainingSet:
         return self.subset(chosen[number])
 
     def spread(self, size: int, generator: torch.Generator) -> Tensor:
-        """Numbers of at most ``size`` random rows: of every stratum half its share and half an equal one."""
+        """Return indices of at most ``size`` random rows: half by the size of strata, half equal for all strata."""
         order = torch.randperm(len(self), generator=generator)
         counts = torch.bincount(self.strata).double()
         share = 0.5 * counts / counts.sum() + 0.5 * (counts > 0) / (counts > 0).sum()
@@ -154,9 +154,9 @@ class TrainingSet:
         return torch.cat([order[early], order[~early]])[:size].sort().values
 
     def spread_sample(self, size: int, generator: torch.Generator) -> TrainingSet:
-        """Such rows, weighted so that every stratum counts for as much as it does among all rows.
+        """Return such rows, weighted so that every stratum counts as much as it does among all rows.
 
-        The heaviest rows keep the weight, and so the noise, that they have among all.
+        The heaviest rows keep the weight, and hence the noise, that they have among all rows.
         """
         if len(self) <= size:
             return self
@@ -168,14 +168,14 @@ class TrainingSet:
         return replace(some, weights=some.weights * factor / factor.max())
 
     def folds(self, n_folds: int) -> np.ndarray:
-        """A fold number for each row: rows take turns in the order of their strata, so that no fold is empty.
+        """Return a fold index for each row: rows are dealt in the order of their strata, so that no fold is empty.
 
-        Groups take turns in the same way, each with the stratum of its first row.
+        Groups are dealt in the same way, each with the stratum of its first row.
         """
         return self._deal(lambda n: torch.arange(n) % n_folds)
 
     def part(self, share: float) -> np.ndarray:
-        """Return 1 for this share of the rows (or groups) of every stratum and 0 for the others; both have some."""
+        """Return 1 for this share of the rows (or groups) of every stratum and 0 for the others; neither is empty."""
 
         def in_turn(n: int) -> Tensor:
             taken = (share * torch.arange(n + 1, dtype=torch.float64)).floor().long().diff()
@@ -188,9 +188,9 @@ class TrainingSet:
         return self._deal(in_turn)
 
     def _deal(self, numbers: Callable[[int], Tensor]) -> np.ndarray:
-        """Give out that many numbers to rows, or to groups, in the order of their strata.
+        """Deal that many numbers to rows, or to groups, in the order of their strata.
 
-        The order of the groups is that of their names, not of their rows: it stays when the rows are sorted by fold.
+        Groups are ordered by name, not by row: the order stays when rows are sorted by fold.
         """
         if self.groups is None:
             return _dealt(self.strata, numbers(len(self.strata))).numpy()
@@ -200,10 +200,10 @@ class TrainingSet:
         return _dealt(self.strata[first], numbers(len(first)))[number].numpy()
 
     def random_parts(self, n_parts: int, generator: torch.Generator) -> Tensor:
-        """A number of a part for each row, plainly at random; groups stay whole.
+        """Return a part index for each row, purely at random; groups stay together.
 
-        Parts that have their share of every class would say of a model that names the most frequent class how
-        frequent it is here, not among new rows.
+        Stratified parts would bias the score of a model that predicts the most frequent class: they fix its frequency
+        in each part, but among new rows it varies.
         """
         unit = torch.arange(len(self)) if self.groups is None else self.groups.unique(return_inverse=True)[1]
         n_units = int(unit.max()) + 1
@@ -211,14 +211,14 @@ class TrainingSet:
 
 
 def _dealt(strata: Tensor, numbers: Tensor) -> Tensor:
-    """Give one of the numbers to each, in the order of the strata."""
+    """Deal one of the numbers to each row, in the order of the strata."""
     dealt = torch.empty_like(numbers)
     dealt[strata.argsort(stable=True)] = numbers
     return dealt
 
 
 def _turns(strata: Tensor) -> Tensor:
-    """For each row, how many earlier rows are of its stratum."""
+    """Return, for each row, the number of earlier rows of its stratum."""
     counts = torch.bincount(strata)
     order = strata.argsort(stable=True)
     turns = torch.empty(len(strata), dtype=torch.int64)

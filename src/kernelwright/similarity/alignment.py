@@ -1,6 +1,6 @@
-"""How well kernel matrices agree [Cristianini2001]_, and which weights of kernels agree best [Cortes2012]_.
+"""Kernel alignment [Cristianini2001]_, and kernel weights of the best alignment [Cortes2012]_.
 
-Matrices may be given whole, or as :class:`LazyKernelMatrix`, whose rows are computed when they are asked for.
+Matrices may be given in full, or as :class:`LazyKernelMatrix`, whose rows are computed on request.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = [
 ]
 
 CENTRED_ENTRIES = 2**22  # matrix entries held at once
-ROUNDING = 1e-13  # a centred matrix that is smaller than this, relative to the matrix, is rounding
+ROUNDING = 1e-13  # a centred matrix smaller than this, relative to the matrix, is rounding error
 ROOT_TOL = 1e-13
 
 
 class Rows(Protocol):
-    """A square matrix that can be asked for some of its rows, as a tensor can."""
+    """A square matrix whose rows can be read by slices, like those of a tensor."""
 
     def __len__(self) -> int: ...
 
@@ -41,7 +41,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class LazyKernelMatrix:
-    """The matrix of a kernel at the points X, whose rows are computed when they are asked for.
+    """The matrix of a kernel at the points X, with rows computed on request.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class LazyKernelMatrix:
 
 
 def centred(K: Tensor) -> Tensor:
-    """``H K H`` with ``H = I - 1 1^T / n``: the kernel matrix of features whose mean is zero.
+    """Return ``H K H`` with ``H = I - 1 1^T / n``: the kernel matrix of centred features.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def centred(K: Tensor) -> Tensor:
 
 
 def alignment(K: Tensor, L: Tensor) -> Tensor:
-    """``<K, L>_F / (|K|_F |L|_F)`` [Cristianini2001]_: the cosine of the angle between two matrices.
+    """Return ``<K, L>_F / (|K|_F |L|_F)`` [Cristianini2001]_: the cosine of the angle between two matrices.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def alignment(K: Tensor, L: Tensor) -> Tensor:
 
 
 def centred_alignment(K: Tensor, L: Tensor) -> Tensor:
-    """The alignment of the centred matrices [Cortes2012]_; a constant added to either is not seen.
+    """Return the alignment of the centred matrices [Cortes2012]_; adding a constant to either changes nothing.
 
     Examples
     --------
@@ -107,14 +107,14 @@ def centred_alignment(K: Tensor, L: Tensor) -> Tensor:
 
 
 def alignment_weights(matrices: Sequence[Rows], target: Rows, *, method: str = "alignf") -> Tensor:
-    """Weights ``mu >= 0``, ``|mu| = 1``, of kernels whose sum is aligned with a target [Cortes2012]_.
+    """Return weights ``mu >= 0``, ``|mu| = 1``, of kernels whose sum is aligned with a target [Cortes2012]_.
 
     Parameters
     ----------
     matrices : sequence of Tensor or LazyKernelMatrix
         Kernel matrices at the same n points. They may be indefinite.
     target : Tensor or LazyKernelMatrix
-        The matrix to be aligned with: ``y y^T`` for two classes.
+        The matrix to align with: ``y y^T`` for two classes.
     method : {"alignf", "align"}, default="alignf"
         "alignf" maximises the centred alignment of the weighted sum: ``mu = v/|v|``, where v minimises
         ``v^T M v - 2 v^T a`` over ``v >= 0``, ``M_kl = <K_kc, K_lc>``, ``a_k = <K_kc, T>``.
@@ -137,10 +137,10 @@ def alignment_weights(matrices: Sequence[Rows], target: Rows, *, method: str = "
 
 
 def centred_gram(matrices: Sequence[Rows]) -> Tensor:
-    """``<K_kc, K_lc>_F`` of every two matrices, from a few of their rows at a time.
+    """Return ``<K_kc, K_lc>_F`` for all pairs of matrices, reading a few rows at a time.
 
-    Each row is asked for twice: once for the means, once for the products. So nothing cancels as it would in
-    ``<K, L> - ...``, and a wide Gaussian, close to a constant, keeps its digits.
+    Each row is read twice: once for the means, once for the products. This avoids the cancellation in
+    ``<K, L> - ...``, so that a wide Gaussian, which is nearly constant, keeps its digits.
     """
     n, sizes = len(matrices[0]), [len(K) for K in matrices]
     if set(sizes) != {n}:
@@ -160,7 +160,7 @@ def centred_gram(matrices: Sequence[Rows]) -> Tensor:
 
 
 def _moments(K: Rows, blocks: list[slice]) -> tuple[Tensor, Tensor, float]:
-    """Means of the rows, means of the columns, and the largest size of an entry."""
+    """Return row means, column means, and the largest absolute entry."""
     row_means, column_sum, largest = [], torch.zeros(len(K), dtype=torch.float64), 0.0
     for rows in blocks:
         part = K[rows]
@@ -171,16 +171,16 @@ def _moments(K: Rows, blocks: list[slice]) -> tuple[Tensor, Tensor, float]:
 
 
 def weights_of_gram(gram: Tensor, *, method: str = "alignf") -> Tensor:
-    """:func:`alignment_weights` from the products of the centred matrices, those of the target last."""
+    """Return :func:`alignment_weights` from the products of the centred matrices; the target comes last."""
     norms = gram.diagonal().sqrt()
-    used = norms > 0  # constant kernels have no weight
+    used = norms > 0  # constant kernels get no weight
     weights = torch.zeros(len(gram) - 1, dtype=torch.float64)
     if used[-1] and used[:-1].any():
         cosines = gram[used][:, used] / torch.outer(norms[used], norms[used])
         if method == "align":
             weights[used[:-1]] = cosines[:-1, -1].clamp(min=0.0)
         else:
-            # v^T M v - 2 v^T a is |sum_k v_k r_k - t|^2 less a constant, where r_k and t are any vectors with the
+            # v^T M v - 2 v^T a is |sum_k v_k r_k - t|^2 minus a constant, where r_k and t are any vectors with the
             # same inner products as the matrices. Unit length keeps kernels of small scale above the tolerance.
             root = low_rank_root(cosines, ROOT_TOL).numpy()
             weights[used[:-1]] = torch.from_numpy(nnls(root[:-1].T, root[-1])[0]) / norms[used][:-1]

@@ -1,9 +1,9 @@
-"""Kernel matrices with negative eigenvalues: how many there are, and what a support vector machine makes of them.
+"""Kernel matrices with negative eigenvalues: their signature, and corrections of their spectrum.
 
 A symmetric similarity need not be positive semidefinite. It is then an inner product of a Krein space, the
-difference of two Hilbert spaces, in which a large margin is a stationary point and no longer a maximum. A
-correction of the spectrum gives a problem that has one. Each is a linear map of kernel rows, so that new rows are
-corrected in the way of the training rows.
+difference of two Hilbert spaces. There a large margin is a stationary point, not a maximum. Correcting the spectrum
+gives a problem that has a maximum. Each correction is a linear map of kernel rows, so that new rows are corrected like
+the training rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CORRECTIONS = ("clip", "flip", "shift", "none")
 @saved("matrix-signature")
 @dataclass(frozen=True)
 class Signature:
-    """How many eigenvalues of a symmetric matrix are positive, negative and zero, and how much the negative weigh."""
+    """The numbers of positive, negative and zero eigenvalues of a symmetric matrix, and the negative share."""
 
     positive: int
     negative: int
@@ -87,37 +87,37 @@ def signature(K: Tensor, tol: float = 1e-10) -> Signature:
 class Correction:
     """A corrected training matrix, and the map ``I - factor V V^T`` of kernel rows that goes with it.
 
-    The columns of ``V`` are the eigenvectors of the negative eigenvalues. The map is symmetric, so that it may as
-    well be applied to the coefficients of a function: ``(k P) a = k (P a)``.
+    The columns of ``V`` are the eigenvectors of the negative eigenvalues. The map is symmetric, so it can also be
+    applied to the coefficients of a function: ``(k P) a = k (P a)``.
     """
 
     matrix: Tensor
     signature: Signature
-    negative: Tensor  # V, with no columns where rows stay as they are
+    negative: Tensor  # V; it has no columns if rows are not changed
     factor: float
 
     def transform(self, K_new: Tensor) -> Tensor:
-        """Correct rows of kernel values with the training points, one for each new point."""
+        """Correct rows of kernel values with the training points, one row for each new point."""
         V = self.negative
         return K_new - self.factor * (K_new @ V) @ V.T if V.shape[1] else K_new
 
 
 def correct(K: Tensor, how: str = "clip", tol: float = 1e-10) -> Correction:
-    """Make a symmetric matrix positive semidefinite; one that is so already stays the same tensor.
+    """Make a symmetric matrix positive semidefinite; return the same tensor if it already is.
 
     With ``K = U diag(l) U^T``:
 
     ======== ============================== ========================= ==============================================
     how      training matrix                new rows K_t              meaning
     ======== ============================== ========================= ==============================================
-    "clip"   ``U diag(max(l, 0)) U^T``      ``K_t U 1[l > 0] U^T``    forget the negative part
+    "clip"   ``U diag(max(l, 0)) U^T``      ``K_t U 1[l > 0] U^T``    drop the negative part
     "flip"   ``U diag(abs(l)) U^T``         ``K_t U sign(l) U^T``     a margin in the associated Hilbert space: KSVM
                                                                       of [Loosli2016]_
     "shift"  ``K - min(l) I``               ``K_t``                   a larger slack for every training point
-    "none"   ``K``                          ``K_t``                   leave it
+    "none"   ``K``                          ``K_t``                   no change
     ======== ============================== ========================= ==============================================
 
-    Directions whose eigenvalue counts as zero stay in new rows: dropping them would let rounding decide which.
+    Directions whose eigenvalue counts as zero are kept in new rows: if dropped, rounding would decide which ones.
 
     Parameters
     ----------

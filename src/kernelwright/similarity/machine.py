@@ -1,4 +1,4 @@
-"""A support vector machine on a kernel matrix that need not be positive semidefinite."""
+"""A support vector machine for kernel matrices that may be indefinite."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from kernelwright.similarity.indefinite import Signature, correct
 
 __all__ = ["KreinMachine", "best_cost", "fit_machine", "pair_coefficients"]
 
-MOST_STEPS = 10_000_000  # of the solver, which on some matrices would go on for ever; it warns when it stops here
+MOST_STEPS = 10_000_000  # of the solver, which may not converge on some matrices; it warns when it stops here
 COST_FACTORS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 @dataclass(frozen=True)
 class KreinMachine:
-    """The pairwise machines of a corrected kernel matrix, for rows of kernel values that are not corrected."""
+    """The pairwise machines of a corrected kernel matrix, to be used with uncorrected rows of kernel values."""
 
     coefficients: np.ndarray  # P a of each pair of classes: a row for each pair, a column for each training point
     intercept: np.ndarray
-    support: np.ndarray  # numbers of the support vectors
+    support: np.ndarray  # indices of the support vectors
     C: float
     signature: Signature  # of the matrix before correction
 
@@ -46,9 +46,9 @@ def fit_machine(
     ----------
     K : Tensor of shape (n, n)
     labels : ndarray of int
-        Numbers of the classes, from 0.
+        Class indices, from 0.
     weights : ndarray
-        Factors of C.
+        Row weights, as factors of C.
     C : float or "auto"
         "auto" is :func:`best_cost`.
     correction : str
@@ -66,7 +66,7 @@ def fit_machine(
             raise
         raise NumericalError(
             "The support vector machine found no finite solution: kernel values go up to "
-            f"{float(corrected.matrix.abs().max()):.1e}. Likely causes: (a) inputs of a kernel without bounds that "
+            f"{float(corrected.matrix.abs().max()):.1e}. Likely causes: (a) inputs of an unbounded kernel that "
             "are not standardised; (b) an outlier; (c) a very large C."
         ) from error
     folded = corrected.transform(torch.from_numpy(pair_coefficients(machine, labels))).numpy()
@@ -74,11 +74,11 @@ def fit_machine(
 
 
 def best_cost(K: Tensor, labels: np.ndarray, weights: np.ndarray) -> float:
-    """Return the cost of the best accuracy in up to five folds; the smallest of equal ones, in units of 1/spread."""
+    """Return the cost with the best accuracy in up to five folds (the smallest if tied), in units of 1/spread."""
     spread = float(K.diagonal().mean() - K.mean())  # mean squared distance from the mean, in the feature space
     unit = 1.0 / spread if spread > 0 else 1.0
     if np.bincount(labels).min() < 2:
-        return unit  # a class that cannot be left out
+        return unit  # a class is too small to be left out
     folds = StratifiedKFold(int(np.clip(np.bincount(labels).min(), 2, 5)), shuffle=True, random_state=0)
     search = GridSearchCV(
         SVC(kernel="precomputed", random_state=0, max_iter=MOST_STEPS),
@@ -91,8 +91,8 @@ def best_cost(K: Tensor, labels: np.ndarray, weights: np.ndarray) -> float:
 def pair_coefficients(machine: SVC, labels: np.ndarray) -> np.ndarray:
     """Return the coefficients of all training rows in the output of each pair of classes.
 
-    SVC keeps them packed: of the machine of classes i < j, a support vector of class i has its coefficient in row
-    j - 1 of ``dual_coef_``, and one of class j has it in row i.
+    SVC stores them packed: in the machine of classes i < j, a support vector of class i has its coefficient in row
+    j - 1 of ``dual_coef_``, and one of class j in row i.
     """
     pairs = list(combinations(range(len(machine.classes_)), 2))
     of_support = labels[machine.support_]
