@@ -1,7 +1,7 @@
-"""What hyperparameters are learned by: closed-form values and gradients.
+"""Objectives for learning hyperparameters, with closed-form values and gradients.
 
 No objective differentiates through a factorisation. In its dual form each returns ``dq/dK`` for the kernel matrix K,
-which the kernel itself turns into gradients in its parameters; in its primal form ``dq/dZ`` for explicit features Z
+which the kernel itself converts to gradients in its parameters; in its primal form ``dq/dZ`` for explicit features Z
 (see ``docs/notation.md`` for the symbols):
 
 ===========================  =============================================================================

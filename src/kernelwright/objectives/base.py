@@ -1,4 +1,4 @@
-"""What all objectives share: from hyperparameters to a value and its gradient."""
+"""The base class of objectives: from hyperparameters to a value and its gradient."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Objective"]
 
 @dataclass(frozen=True)
 class Objective(ABC):
-    """``loss + tau * complexity``; a subclass says at which rows the loss is taken, and by which embedding.
+    """``loss + tau * complexity``; a subclass defines the rows at which the loss is taken, and the embedding used.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class Objective(ABC):
     shrinkage : float
         ``shrinkage / n`` weighs the kernel's own penalty and the prior on the ridge.
     precision : {"double", "single", "auto"}
-        Of the factor of objectives that factorise the matrix of all rows. With "single", solutions are refined to the
-        residuals of double precision; where that fails, double is used, with a warning. "auto" does not warn.
-        Features in p x p algebra are always in double.
+        Precision of factors, in objectives that factorise the matrix of all rows. With "single", solutions are refined
+        to double precision residuals; if that fails, double is used, with a warning. "auto" does not warn. The p x p
+        algebra of features is always in double.
     """
 
     complexity_weight: float | str = 0.0
@@ -43,14 +43,14 @@ class Objective(ABC):
 
     @abstractmethod
     def dual(self, K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> DualTerms:
-        """Evaluate at a kernel matrix of the rows, as :meth:`arranged` has them."""
+        """Evaluate at a kernel matrix of the rows, in the order of :meth:`arranged`."""
 
     @abstractmethod
     def primal(self, Z: Tensor, data: TrainingSet, at: Setting) -> PrimalTerms:
         """Evaluate at features of the rows, with p x p solves (Algorithm 2 of [Hsu2018]_)."""
 
     def arranged(self, data: TrainingSet) -> TrainingSet:
-        """Return the rows in the order that :meth:`dual` and :meth:`primal` take them."""
+        """Return the rows in the order that :meth:`dual` and :meth:`primal` expect."""
         return data
 
     def tau(self, data: TrainingSet) -> float:
@@ -76,7 +76,7 @@ class Objective(ABC):
             d_kernel = d_kernel.dense(memory)
         gradients = {f"kernel.{name}": g for name, g in pullback(d_kernel).items()}
         gradients["log_ridge"] = torch.tensor(ridge * terms.d_ridge, dtype=torch.float64)
-        with torch.enable_grad():  # no matrix is involved in what is left
+        with torch.enable_grad():  # no matrix is involved in the rest
             penalty = self._penalty(hyper, data.total_weight)
             rest = penalty + terms.d_sup * sup
         for name, g in _gradients(rest, hyper).items():

@@ -45,7 +45,7 @@ def objective_named(
     shrinkage: float = 0.0,
     precision: str = "double",
 ) -> Objective:
-    """Return the objective behind a word; what is None stays at the objective's own default."""
+    """Return the objective behind a word; settings that are None keep the objective's defaults."""
     if name not in OBJECTIVES:
         raise ValueError(f"The 'name' parameter must be one of {list(OBJECTIVES)}. Got {name!r} instead.")
     settings: dict[str, Any] = {"shrinkage": shrinkage, "precision": precision}
@@ -72,7 +72,7 @@ def value_and_gradient(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> tuple[float, dict[str, np.ndarray]]:
-    """Value and gradient of an objective in the plain (not log) hyperparameters.
+    """Return the value and gradient of an objective in the plain (not log) hyperparameters.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def value_and_gradient(
     sample_weight : array-like, optional
         How much each row counts, relative to the others.
     groups : array-like, optional
-        Names of groups of rows that are left out together, and in one fold; n is then the number of groups.
+        Names of groups of rows that are left out together and share a fold; n is then the number of groups.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def value_and_gradient(
     weights = torch.from_numpy(
         _check_sample_weight(plain(sample_weight), points, dtype=np.float64, ensure_non_negative=True)
     )
-    counted = weights > 0  # rows of weight zero are as if they were not there
+    counted = weights > 0  # rows of weight zero do not count
     if isinstance(number_or_numbers, tuple):
         if len(number_or_numbers) != len(points):
             raise ValueError(f"'folds' has {len(number_or_numbers)} fold numbers for {len(points)} rows.")

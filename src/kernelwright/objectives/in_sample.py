@@ -1,4 +1,4 @@
-"""Objectives whose loss is taken at the rows that are embedded."""
+"""Objectives with the loss at the training rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RademacherObjective(Objective):
 
 @dataclass(frozen=True)
 class EmpiricalRiskObjective(Objective):
-    """The mean training loss alone: overfits, and shows what the complexity term is for."""
+    """The mean training loss alone. It overfits, which shows what the complexity term is for."""
 
     def tau(self, data: TrainingSet) -> float:  # noqa: D102
         return 0.0
@@ -56,7 +56,7 @@ def _dual(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None) -> D
 
 
 def _in_sample(solve: Solve, data: TrainingSet, at: Setting) -> DualTerms:
-    """With G = dloss/dP, ``B = A^-1 noise (G + 2cV) - cV`` and ``dq/dA = B V^T``; ``solve`` is ``A^-1``."""
+    """Evaluate with G = dloss/dP: ``B = A^-1 noise (G + 2cV) - cV``, ``dq/dA = B V^T``; ``solve`` applies ``A^-1``."""
     noise = data.noise(at.ridge)[:, None]
     V = solve(data.centred)
     P = data.targets - noise * V

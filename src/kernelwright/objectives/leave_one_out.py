@@ -1,4 +1,4 @@
-"""The leave-one-out objective: each row, or group, by the embedding of all others."""
+"""The leave-one-out objective, for rows or groups."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kernelwright.objectives.terms import DualTerms, PrimalTerms, Setting
 
 __all__ = ["LeaveOneOutObjective"]
 
-INVERSE_ERROR = 1e-5  # of an inverse in single precision, relative to its diagonal: what learning does not notice
+INVERSE_ERROR = 1e-5  # of a single precision inverse, relative to its diagonal: too small to affect learning
 
 
 @dataclass(frozen=True)
 class LeaveOneOutObjective(Objective):
-    """The mean loss at each row by the embedding of all others, in closed form, plus tau r."""
+    """The mean leave-one-out loss, in closed form, plus tau r."""
 
     loss: Loss = BRIER
 
@@ -41,7 +41,7 @@ class LeaveOneOutObjective(Objective):
 
 
 def _primal(Z: Tensor, data: TrainingSet, at: Setting) -> PrimalTerms:
-    """Evaluate by leverages; the solve inside is differentiated in closed form (``embedding/primal.py``)."""
+    """Evaluate with leverages; the solve inside is differentiated in closed form (``embedding/primal.py``)."""
     with torch.enable_grad():
         z = Z.detach().requires_grad_()
         noise = torch.tensor(at.ridge * data.total_weight, dtype=torch.float64, requires_grad=True)
@@ -59,13 +59,13 @@ def _primal(Z: Tensor, data: TrainingSet, at: Setting) -> PrimalTerms:
 
 
 def _dual(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None) -> DualTerms:
-    """Leave-one-out outputs ``F = Y - R``, ``R = V / b`` with b from the diagonal of ``A^-1``.
+    """Evaluate at leave-one-out outputs ``F = Y - R``, ``R = V / b`` with b from the diagonal of ``A^-1``.
 
     With G = dloss/dF and ``H = G / b``: ``dq/dA = A^-1 H V^T - A^-1 D A^-1``, D the diagonal of ``H R^T`` (times the
-    share of a point that one row has). Where whole groups are left out, b stands for the blocks of ``A^-1`` and D
+    share of one row in its point). If whole groups are left out, b stands for the blocks of ``A^-1`` and D
     for the blocks of ``H R^T``.
 
-    In single precision the solutions are refined, the inverse is not: some entries of it are checked.
+    In single precision the solutions are refined; the inverse is not, but some of its entries are checked.
     """
     noise = data.noise(at.ridge)
     if at.precision != "double":
@@ -81,7 +81,7 @@ def _dual(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None) -> D
 
 
 def _check_inverse(inverse: Tensor, solve: Solve) -> None:
-    """Refuse an inverse in single precision if columns of it are wrong: the extreme ones, and the first and last."""
+    """Raise an error if columns of a single precision inverse are wrong: the extreme ones, the first and the last."""
     diagonal = inverse.diagonal()
     some = torch.tensor([0, len(inverse) - 1, int(diagonal.argmin()), int(diagonal.argmax())])
     units = torch.zeros(len(inverse), len(some), dtype=torch.float64)
@@ -92,7 +92,7 @@ def _check_inverse(inverse: Tensor, solve: Solve) -> None:
 
 
 def _by_inverse_(inverse: Tensor, solve: Solve, data: TrainingSet, at: Setting) -> DualTerms:
-    """By ``A^-1``, which is overwritten, and a way to multiply by it."""
+    """Evaluate with ``A^-1``, which is overwritten, and a function that multiplies by it."""
     noise = data.noise(at.ridge)
     V = solve(data.centred)
     left_out = (
@@ -124,11 +124,11 @@ class _SingleRows:
         return B / divisor[:, None]
 
     def slope_in_noise(self, H: Tensor, R: Tensor) -> Tensor:
-        """What the noise changes in b itself, where only a share of a point goes."""
+        """Return the derivative of b in the noise, if only a share of a point is left out."""
         return -(H * R).sum(1) * (1.0 - self.share) / self.noise**2
 
     def sandwich_(self, H: Tensor, R: Tensor) -> Tensor:
-        """``-A^-1 diag(g) A^-1`` with ``g = share sum_k H_ik R_ik``; the inverse is overwritten."""
+        """Return ``-A^-1 diag(g) A^-1`` with ``g = share sum_k H_ik R_ik``; the inverse is overwritten."""
         return _sandwich_(self.inverse, self.share * (H * R).sum(1))
 
 
@@ -143,11 +143,11 @@ class _WholeGroups:
         return without_groups(lambda rows: self.inverse[rows[:, :, None], rows[:, None, :]], B, self.groups)
 
     def slope_in_noise(self, H: Tensor, R: Tensor) -> Tensor:
-        """Nothing but what A itself changes."""
+        """Return zero: b depends on the noise only through A."""
         return torch.zeros(len(H), dtype=torch.float64)
 
     def sandwich_(self, H: Tensor, R: Tensor) -> Tensor:
-        """``-A^-1 D A^-1`` with blocks ``D_g = H_g R_g^T``."""
+        """Return ``-A^-1 D A^-1`` with blocks ``D_g = H_g R_g^T``."""
         middle = torch.empty_like(self.inverse)
         for rows in rows_by_group(self.groups):
             columns = torch.einsum("gsm,gsn->gmn", R[rows].to(self.inverse.dtype), self.inverse[rows])
@@ -156,9 +156,10 @@ class _WholeGroups:
 
 
 def _sandwich_(inverse: Tensor, g: Tensor) -> Tensor:
-    """``-A^-1 diag(g) A^-1`` by half a product, one triangle counted twice (see ``symmetric_outer``).
+    """Return ``-A^-1 diag(g) A^-1`` by half a product, with one triangle counted twice (see ``symmetric_outer``).
 
-    The columns of the two signs of g are done apart (for the Brier loss there is but one). The inverse is overwritten.
+    Columns with positive and negative g are handled separately (for the Brier loss there is one sign only). The inverse
+    is overwritten.
     """
     g = g.to(inverse.dtype)
     falling = g <= 0

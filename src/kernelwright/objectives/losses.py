@@ -33,7 +33,7 @@ EPSILON = 1e-15  # the clip of [Hsu2018]_, section 5
 def clipped_log_loss(
     outputs: Tensor, targets: Tensor, weights: Tensor, epsilon: float = EPSILON
 ) -> tuple[float, Tensor]:
-    """Weighted mean of ``-log clip(f_y, epsilon, 1)``, Eq. (7), and its gradient in the outputs.
+    """Return the weighted mean of ``-log clip(f_y, epsilon, 1)``, Eq. (7), and its gradient in the outputs.
 
     The gradient is zero on both sides of the clip.
     """
@@ -46,14 +46,14 @@ def clipped_log_loss(
 
 
 def brier_loss(outputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[float, Tensor]:
-    """Weighted mean of ``|f - y|^2`` and its gradient in the outputs."""
+    """Return the weighted mean of ``|f - y|^2`` and its gradient in the outputs."""
     share = weights / weights.sum()
     residual = outputs - targets
     return float((share[:, None] * residual * residual).sum()), 2.0 * share[:, None] * residual
 
 
 def complexity_multiplier(weight: float | str, n: float) -> float:
-    """The number tau behind a word: "4e" as printed in Eq. (12), "4e/n", "4e/sqrt(n)" or "1/n"."""
+    """Return the number tau behind a word: "4e" as printed in Eq. (12), "4e/n", "4e/sqrt(n)" or "1/n"."""
     words = {"4e": 4 * math.e, "4e/n": 4 * math.e / n, "4e/sqrt(n)": 4 * math.e / math.sqrt(n), "1/n": 1 / n}
     if isinstance(weight, str):
         if weight not in words:
@@ -69,7 +69,7 @@ def complexity_multiplier(weight: float | str, n: float) -> float:
 
 @dataclass(frozen=True)
 class ClippedLogLoss:
-    """The cross entropy of Eq. (7) of [Hsu2018]_, outputs clipped at ``epsilon`` and one."""
+    """The cross entropy of Eq. (7) of [Hsu2018]_, with outputs clipped to [``epsilon``, 1]."""
 
     epsilon: float = EPSILON
 
@@ -93,7 +93,7 @@ class BrierLoss:
 
 @dataclass(frozen=True)
 class CalibratedLogLoss:
-    """The cross entropy of the probabilities that a power map makes of the outputs, fitted at every evaluation."""
+    """The cross entropy of calibrated probabilities, with a power map refitted at every evaluation."""
 
     def __call__(self, outputs: Tensor, rows: TrainingSet) -> tuple[float, Tensor]:
         """Return the mean loss at the rows, and its gradient in the outputs."""

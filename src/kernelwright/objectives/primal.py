@@ -1,4 +1,4 @@
-"""The primal form of objectives that score rows by the embedding of the same or of other rows."""
+"""The primal form of objectives that score the same or other rows than they embed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def split_terms(
     """Evaluate the loss at the scored rows by the embedding of the embedded rows, in closed form.
 
     With ``P = prior + Z W`` at the scored rows, G = dloss/dP, ``H = S^-1 dq/dW`` and ``R = T - Z W`` at the embedded
-    rows, ``dq/dZ = (w R) H^T + (G - w Z H) W^T`` and ``dq/dnoise = -<H, W>``. Features may be of single precision;
+    rows, ``dq/dZ = (w R) H^T + (G - w Z H) W^T`` and ``dq/dnoise = -<H, W>``. Features may be in single precision;
     the solve is in double.
     """
     w, rows = data.weights[embedded], data.subset(scored)

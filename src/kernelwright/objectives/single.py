@@ -1,4 +1,4 @@
-"""Solves in single precision for learning: refined, checked, and abandoned for double where they fail."""
+"""Single precision solves for learning: refined, checked, and replaced by double precision if they fail."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kernelwright.objectives.terms import Setting
 
 __all__ = ["Solve", "go_on_in_double", "refined"]
 
-DOUBLE = 1e-12  # relative residuals that a factor in double precision leaves
+DOUBLE = 1e-12  # relative residuals of a factor in double precision
 
 Solve = Callable[[Tensor], Tensor]  # multiplies by A^-1
 
 
 def refined(solve: Solve, K: Tensor, noise: Tensor) -> Solve:
-    """Refine solutions in single precision until their residuals are those of double."""
+    """Refine single precision solutions to double precision residuals."""
 
     def apply(V: Tensor) -> Tensor:
         return symmetric_product(K, V).add_(noise[:, None] * V)
@@ -30,7 +30,7 @@ def refined(solve: Solve, K: Tensor, noise: Tensor) -> Solve:
 
 
 def go_on_in_double(error: NumericalError, at: Setting) -> None:
-    """Warn whoever asked for single precision."""
+    """Warn a user who asked for single precision."""
     if at.precision == "single":
-        message = f"{error} Learning goes on in double precision where this happens."
+        message = f"{error} Learning continues in double precision in such steps."
         warnings.warn(message, PrecisionWarning, stacklevel=4)

@@ -1,4 +1,4 @@
-"""Objectives that train on some rows and score others: a held-out part, or folds in turn."""
+"""Objectives that train on some rows and score others: a held-out part, or each fold in turn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Folding = int | tuple[int, ...] | Callable[[TrainingSet], np.ndarray]
 
 @dataclass(frozen=True)
 class LastRows:
-    """A share of the rows, the last ones, as fold 1; at least one row stays in each fold."""
+    """The last rows, by a share of all, as fold 1; each fold has at least one row."""
 
     share: float
 
@@ -38,7 +38,7 @@ class LastRows:
 
 @dataclass(frozen=True)
 class ShareOfRows:
-    """A share of the rows of every stratum (of whole groups, where there are any) as fold 1."""
+    """A share of the rows of every stratum (of whole groups, if there are any) as fold 1."""
 
     share: float
 
@@ -51,7 +51,7 @@ class ShareOfRows:
 class HeldOutObjective(Objective):
     """The loss on one part of the rows by the embedding of the other, plus tau r: Eq. (13) of [Hsu2018]_.
 
-    ``folds`` is a number of folds, a fold number for each row, or a rule; fold 0 trains.
+    ``folds`` is a number of folds, a fold index for each row, or a rule; fold 0 is the training part.
     """
 
     folds: Folding = 2
@@ -67,7 +67,7 @@ class HeldOutObjective(Objective):
 
     def primal(self, Z: Tensor, data: TrainingSet, at: Setting) -> PrimalTerms:  # noqa: D102
         n_trained = int((self._folds(data) == 0).sum())
-        embedded, scored = slice(n_trained), slice(n_trained, None)  # the rows are in the order of their folds
+        embedded, scored = slice(n_trained), slice(n_trained, None)  # the rows are sorted by fold
         noise = at.ridge * float(data.weights[embedded].sum())
         return split_terms(Z, data, at, noise=noise, embedded=embedded, scored=scored)
 
@@ -79,7 +79,7 @@ class HeldOutObjective(Objective):
 class FoldsObjective(Objective):
     """The loss at each fold by the embedding of the others, plus tau r.
 
-    ``folds`` is a number of folds, or a fold number for each row. Rows keep their noise in the embedding of all.
+    ``folds`` is a number of folds, or a fold index for each row. Each row keeps the noise it has in the full embedding.
     """
 
     loss: Loss = BRIER
@@ -118,7 +118,7 @@ class FoldsObjective(Objective):
 
 
 def _checked_folds(data: TrainingSet, given: Folding, needed: int | None = None) -> np.ndarray:
-    """Return a fold number for each row; fold ``needed`` must have rows."""
+    """Return a fold index for each row; fold ``needed`` must have rows."""
     folds = given(data) if callable(given) else data.folds(given) if isinstance(given, int) else np.array(given)
     if folds.shape != (len(data),) or len(np.unique(folds)) < 2 or (needed is not None and needed not in folds):
         raise ValueError(
@@ -129,12 +129,12 @@ def _checked_folds(data: TrainingSet, given: Folding, needed: int | None = None)
 
 
 def _in_order_of_folds(data: TrainingSet, given: Folding) -> TrainingSet:
-    """Sort the rows by fold, so that most blocks of the kernel matrix are views and need no copy."""
+    """Sort the rows by fold, so that most blocks of the kernel matrix are views, not copies."""
     return data.subset(torch.from_numpy(np.argsort(_checked_folds(data, given), kind="stable")))
 
 
 def _dual(K: Tensor, data: TrainingSet, at: Setting, noise: Tensor, trains: list[Tensor]) -> DualTerms:
-    """Train on T and test on the rest B, for each T of a list; losses are averaged over all rows tested.
+    """Train on T and score the other rows B, for each T of a list; losses are averaged over all scored rows.
 
     With ``F_B = prior + K_BT V``, G = dloss/dF: ``dq/dK_BT = G V^T``, ``dq/dA_TT = (cA^-1(2 noise V) - A^-1 K_TB G
     - cV) V^T``. So all of dq/dK is one product of stacked factors.
@@ -166,7 +166,7 @@ def _dual(K: Tensor, data: TrainingSet, at: Setting, noise: Tensor, trains: list
 
 
 def _block(K: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """``K[rows, columns]`` for sorted numbers; a view, not a copy, where they have no gaps."""
+    """Return ``K[rows, columns]`` for sorted indices; a view, not a copy, if they have no gaps."""
 
     def place(numbers: Tensor) -> slice | Tensor:
         first, last = int(numbers[0]), int(numbers[-1])

@@ -1,4 +1,4 @@
-"""What an objective is evaluated at, and what comes out."""
+"""The inputs and results of an objective."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from kernelwright.parameters import Positive
 
 __all__ = ["DualTerms", "Hyperparameters", "ObjectiveValue", "PrimalTerms", "Setting"]
 
-USUAL_NOISE = 0.1  # n lambda where learning starts
-# And where the prior on it lies, with its scale on a log scale. A handful of rows can look learnable by luck; far from
-# the prior the pull fades, so that clean data, which want a hundredth or less, are not held back.
+USUAL_NOISE = 0.1  # n lambda at the start of learning
+# The centre of the prior on n lambda, and its scale on a log scale. A handful of rows can look learnable by luck. Far
+# from the prior the pull fades, so that clean data, which need a hundredth or less, are not held back.
 CAUTIOUS_NOISE, CAUTION_SCALE = 5.0, 2.0
 
 
 class Hyperparameters(nn.Module):
-    """All that is learned: a kernel's numbers and the ridge."""
+    """All that is learned: the kernel's parameters and the ridge."""
 
-    ridge = Positive(1e-10, 1e4, vectors=False, firm=True)  # a smaller one cannot be told from rounding
+    ridge = Positive(1e-10, 1e4, vectors=False, firm=True)  # a smaller one is lost in rounding errors
     log_ridge: nn.Parameter
 
     def __init__(self, kernel: Kernel, ridge: float) -> None:
@@ -32,7 +32,7 @@ class Hyperparameters(nn.Module):
         self.kernel, self.ridge = kernel, ridge
 
     def penalty(self, n: float) -> Tensor:
-        """A shrinkage term: the kernel's own, and minus the log density of a Cauchy-like prior on ``n lambda``."""
+        """Return the kernel's penalty minus the log density of a Cauchy-like prior on ``n lambda``."""
         away = (self.log_ridge + math.log(n / CAUTIOUS_NOISE)) / CAUTION_SCALE
         return self.kernel.penalty() + torch.log1p(0.5 * away**2)
 
@@ -45,7 +45,7 @@ class Setting:
     tau: float
     sup: float  # alpha^2 = sup k(x, x)
     loss: Loss
-    precision: str = "double"  # "single", or "auto": single, without a warning where it does not suffice
+    precision: str = "double"  # "single", or "auto": single, without a warning if it fails
 
     def complexity_and_slope(self, squared_norm: float) -> tuple[float, float]:
         """Return ``r = sqrt(sup * t)`` and ``c = tau * dr/dt``, for the squared norm t of an embedding."""
@@ -65,7 +65,7 @@ class DualTerms:
     complexity: float
     d_kernel: Tensor | Outer
     d_ridge: float
-    d_sup: float  # in alpha^2 = sup k(x, x)
+    d_sup: float  # derivative in alpha^2 = sup k(x, x)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class PrimalTerms:
 
 @dataclass(frozen=True)
 class ObjectiveValue:
-    """An objective at one setting of the hyperparameters; gradients are in the raw parameters."""
+    """An objective at given hyperparameters; gradients are in the raw parameters."""
 
     value: float
     loss: float

@@ -1,1 +1,1 @@
-"""From outputs to statements about new rows: probabilities, prediction sets, risk bounds, scores."""
+"""Uncertainty of predictions: probabilities, prediction sets, risk bounds, scores."""

@@ -35,7 +35,7 @@ LOSSES = {
 @saved("risk-bound")
 @dataclass(frozen=True)
 class RiskBound:
-    """An upper bound on an expected loss, with its parts and the conditions under which it holds.
+    """An upper bound on an expected loss, with its terms and the conditions under which it holds.
 
     Examples
     --------
@@ -52,10 +52,10 @@ class RiskBound:
 
     method: str
     parts: Mapping[str, float]
-    confidence: float  # zero where nothing is guaranteed
+    confidence: float  # zero if nothing is guaranteed
     conditions: str
-    loss: str = "clipped"  # what is bounded: a word of LOSSES
-    margin: float = 0.0  # from an estimate to its upper limit, which is an approximation
+    loss: str = "clipped"  # the bounded loss: a word of LOSSES
+    margin: float = 0.0  # from an estimate to its approximate upper limit
 
     @property
     def total(self) -> float:
@@ -64,17 +64,17 @@ class RiskBound:
 
     @property
     def upper(self) -> float:
-        """The bound; of an estimate the upper limit that holds about as often as the conditions say."""
+        """The bound; for an estimate, the upper limit that holds about as often as the conditions say."""
         return min(self.total + self.margin, max(self.total, 1.0))
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says nothing: both losses are never larger than 1."""
+        """Whether the bound says nothing: both losses are at most 1."""
         return self.total >= 1.0
 
     @property
     def guaranteed(self) -> bool:
-        """Whether this is a bound at all, and not only an estimate."""
+        """Whether this is a proven bound and not only an estimate."""
         return self.confidence > 0
 
     def __str__(self) -> str:
@@ -90,9 +90,9 @@ NEW_ROWS = "New rows are drawn like the training rows."
 
 
 def rademacher_bound(loss: float, complexity: float, n: float, beta: float, *, prior: float = 0.0) -> RiskBound:
-    """Theorem 4, Eq. (11) of [Hsu2018]_: data fit, ``4e`` times the complexity, and a term of the sample size.
+    """Return the bound of Theorem 4, Eq. (11) of [Hsu2018]_: data fit, ``4e`` times the complexity, a sample size term.
 
-    ``prior`` is the norm of what is added to all raw outputs; it is zero in the theorem.
+    ``prior`` is the norm of the constant added to all raw outputs; it is zero in the theorem.
     """
     _check_beta(beta)
     parts = {"training loss": loss, "4e x complexity": 4 * math.e * complexity}
@@ -101,8 +101,7 @@ def rademacher_bound(loss: float, complexity: float, n: float, beta: float, *, p
     parts["sample size"] = math.sqrt(8 / n * math.log(2 / beta))
     conditions = (
         f"{NEW_ROWS} As stated by Theorem 4 of [Hsu2018], for a kernel learned from the same rows; the theorem "
-        f"takes the "
-        "norm of the embedding as if it had been known before."
+        "treats the norm of the embedding as if it had been known in advance."
     )
     return RiskBound("rademacher", parts, 1 - beta, conditions)
 
@@ -111,11 +110,11 @@ RADII = 1.1  # ratio of the grid of norms over which the fixed-kernel bound is u
 
 
 def fixed_kernel_bound(loss: float, complexity: float, n: float, beta: float) -> RiskBound:
-    """The same for a kernel that was not chosen with these n rows: ``4e / sqrt(n)`` times the complexity.
+    """Return the bound for a kernel not chosen with these n rows: ``4e / sqrt(n)`` times the complexity.
 
     ``loss`` is the mean over the rows, clipped at 1/e. The norm of the embedding does depend on the rows, so the bound
-    is made for a geometric grid of norms at once, norm j with a share ``1 / (1.5 (|j| + 1) (|j| + 2))`` of beta
-    (these have sum one), and the complexity is rounded up to the grid. The proof is in ``docs/theory/bounds.md``.
+    holds for a geometric grid of norms at once: norm j gets a share ``1 / (1.5 (|j| + 1) (|j| + 2))`` of beta (the
+    shares sum to one), and the complexity is rounded up to the grid. The proof is in ``docs/theory/bounds.md``.
     """
     _check_beta(beta)
     j = math.ceil(math.log(max(complexity, 1e-12)) / math.log(RADII) - 1e-9)
@@ -136,7 +135,7 @@ HELD_OUT_ROWS = "New rows are drawn like the held-out rows, none of which was us
 
 
 def holdout_loss_bound(losses: ArrayLike, beta: float) -> RiskBound:
-    """The empirical Bernstein bound (theorem 4 of [Maurer2009]_) for losses in [0, 1] at held-out rows."""
+    """Return the empirical Bernstein bound (theorem 4 of [Maurer2009]_) for losses in [0, 1] at held-out rows."""
     _check_beta(beta)
     losses = np.asarray(losses, dtype=np.float64)
     n = len(losses)
@@ -152,12 +151,12 @@ def holdout_loss_bound(losses: ArrayLike, beta: float) -> RiskBound:
 
 
 def holdout_error_bound(wrong: ArrayLike, beta: float) -> RiskBound:
-    """The exact binomial bound (Clopper and Pearson) from held-out rows that were answered wrong (1) or right (0)."""
+    """Return the exact binomial bound (Clopper and Pearson) from errors (1) or successes (0) at held-out rows."""
     _check_beta(beta)
     wrong = np.asarray(wrong, dtype=bool)
     n, k = len(wrong), int(wrong.sum())
     if n < 1:
-        raise ValueError("A bound from held-out rows needs at least one.")
+        raise ValueError("A bound from held-out rows needs at least one held-out row.")
     upper = 1.0 if k == n else float(binomial_tail.ppf(1 - beta, k + 1, n - k))
     parts = {"held-out error rate": k / n, "exact binomial margin": upper - k / n}
     return RiskBound("holdout", parts, 1 - beta, HELD_OUT_ROWS, loss="error")
@@ -166,11 +165,11 @@ def holdout_error_bound(wrong: ArrayLike, beta: float) -> RiskBound:
 @saved("left-out-loss")
 @dataclass(frozen=True)
 class LeftOutLoss:
-    """A mean loss at rows left out, and how exact it is."""
+    """The mean loss at left-out rows, with its standard error."""
 
     mean: float
     standard_error: float
-    n_effective: float  # equal and independent rows that would say as much
+    n_effective: float  # the number of equally weighted, independent rows with the same information
 
     @classmethod
     def of(
@@ -181,9 +180,9 @@ class LeftOutLoss:
         counts: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> LeftOutLoss:
-        """From the losses of rows and their weights; rows of a group are not independent.
+        """Average the losses of rows with their weights; rows of a group are not independent.
 
-        A point that stands for several equal rows has their number in ``counts``.
+        For a point that stands for several equal rows, ``counts`` is their number.
         """
         v, w = np.asarray(values, dtype=np.float64), np.asarray(weights, dtype=np.float64)
         mean = float(np.average(v, weights=w))
@@ -198,19 +197,19 @@ class LeftOutLoss:
         return cls(mean, error, float(w.sum()) ** 2 / of_weights)
 
     def with_shared_rows(self, n_parts: float = math.inf) -> LeftOutLoss:
-        """The same, less exact by what the models of different parts have in common.
+        """Return the loss with a larger standard error, because the models of different parts share rows.
 
-        Losses at rows of ``n_parts`` parts are no independent draws: the models without them share most of their rows.
+        Losses in ``n_parts`` parts are not independent: the models fitted without each part share most of their rows.
         The variance grows by the factor ``1 + k / (k - 1)`` of [Nadeau2003]_, about two.
         """
         factor = 2.0 if math.isinf(n_parts) else 1.0 + n_parts / (n_parts - 1.0)
         return LeftOutLoss(self.mean, self.standard_error * math.sqrt(factor), self.n_effective / factor)
 
     def upper(self, beta: float, *, share: bool) -> float:
-        """The limit that the expected loss exceeds with probability ``beta``, about.
+        """Return the limit that the expected loss exceeds with probability of about ``beta``.
 
-        Of a share of rows it is that of a binomial number with as large a standard error (Clopper and Pearson), of
-        other losses that of Student's t.
+        For a share of rows it is the limit of a binomial proportion with the same standard error (Clopper and Pearson),
+        for other losses that of Student's t.
         """
         _check_beta(beta)
         n = self.n_effective
@@ -223,21 +222,21 @@ class LeftOutLoss:
 
 
 REFITTED = (
-    "Rows were left out in {parts} parts, and the kernel, the ridge and the calibration learned anew from the other "
-    "rows each time."
+    "Rows were left out in {parts} parts; each time the kernel, the ridge and the calibration were learned from the "
+    "other rows."
 )
 NOT_REFITTED = (
-    "The hyperparameters and the calibration were chosen with the same rows, which makes it a little too low."
+    "The hyperparameters and the calibration were chosen with the same rows, so the estimate is a little too low."
 )
 
 
 def left_out_estimate(
     closed_form: LeftOutLoss, loss: str, beta: float, refitted: LeftOutLoss | None = None, n_parts: int = 0
 ) -> RiskBound:
-    """The mean loss at rows left out: an estimate, and a good one, but no guarantee.
+    """Return the mean loss at left-out rows: a good estimate, but not a guarantee.
 
-    The closed form leaves a row out of the embedding, but not out of what the hyperparameters were chosen with. Where
-    everything was ``refitted`` without it, the difference is what that hides, and is added.
+    The closed form leaves a row out of the embedding, but not out of the choice of hyperparameters. If everything was
+    ``refitted`` without it, the difference between the two is added.
     """
     word = "loss" if loss == "clipped" else loss
     parts = {f"leave-one-out {word}": closed_form.mean}
@@ -254,7 +253,7 @@ def left_out_estimate(
 
 
 def clipped_losses(outputs: Tensor, targets: Tensor) -> Tensor:
-    """The loss that the bounds speak of, row by row: ``-log clip(f_y, 1/e, 1)``, between 0 and 1."""
+    """Return the loss of the bounds, row by row: ``-log clip(f_y, 1/e, 1)``, between 0 and 1."""
     return -(outputs * targets).sum(1).clamp(math.exp(-1), 1.0).log()
 
 

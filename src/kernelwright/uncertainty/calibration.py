@@ -1,9 +1,9 @@
-"""Raw outputs -> probabilities.
+"""Maps from raw outputs to probabilities.
 
-Maps of our own keep the order of the classes, but for "clip", which calls all negative outputs equal, and a power map
-that keeps the class frequencies, which does so where these are equal. Those with numbers of their own are fitted on
-leave-one-out outputs, against targets smoothed by a third of a row, without which a separable set would ask for
-infinite confidence. Any calibrator of scikit-learn can take their place.
+Our own maps keep the order of the classes, with two exceptions: "clip" makes all negative outputs equal, and a power
+map that keeps the class frequencies preserves the order only if these are equal. Maps with parameters are fitted to
+leave-one-out outputs. Targets are smoothed by a third of a row; without this, separable data would require infinite
+confidence. Any scikit-learn calibrator can be used instead.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ __all__ = [
 class ProbabilityMap:
     """A map from rows of raw outputs to rows of probabilities."""
 
-    returns_to_prior = True  # whether rows far from all data are to be given the class frequencies instead
+    returns_to_prior = True  # whether rows far from all data get the class frequencies instead
 
     def __call__(self, outputs: Tensor) -> Tensor:
-        """Probabilities; each row has sum one."""
+        """Return probabilities; each row sums to one."""
         return self.log(outputs).exp()
 
     def log(self, outputs: Tensor) -> Tensor:
-        """Logarithms of the probabilities, without underflow where there is a formula for them."""
+        """Return log probabilities, without underflow if there is a formula for them."""
         raise NotImplementedError
 
 
 @saved("clip-map")
 @dataclass(frozen=True)
 class ClipMap(ProbabilityMap):
-    """Clip and normalise, Eq. (6) of [Hsu2018]_. Nothing to fit; under-confident."""
+    """Clip and normalise, Eq. (6) of [Hsu2018]_. It has no parameters and is under-confident."""
 
     returns_to_prior = False
 
@@ -78,18 +78,18 @@ class SoftmaxMap(ProbabilityMap):
 class PowerMap(ProbabilityMap):
     """``p_k ~ pi_k (h(F_k) / h(pi_k))^sharpness``, ``h(F) = (F + sqrt(F^2 + 4 softness^2)) / 2``: a soft positive part.
 
-    pi are the class frequencies: outputs that say no more than these are mapped to these, however sharp the map is.
+    pi are the class frequencies: outputs equal to them are mapped to themselves, whatever the sharpness.
     """
 
     sharpness: float
     softness: float
-    frequencies: tuple[float, ...] | None = None  # None: all alike
+    frequencies: tuple[float, ...] | None = None  # None: all equal
 
     def log(self, outputs: Tensor) -> Tensor:  # noqa: D102
         return torch.log_softmax(self.logits(outputs), 1)
 
     def logits(self, outputs: Tensor) -> Tensor:
-        """Logarithms of the probabilities, but for a constant in each row."""
+        """Return log probabilities up to a constant in each row."""
         found = self.sharpness * self.log_positive_part(outputs)[0]
         return found if self.frequencies is None else found + self._offsets()
 
@@ -98,7 +98,7 @@ class PowerMap(ProbabilityMap):
         return pi.log() - self.sharpness * self.log_positive_part(pi)[0]
 
     def log_positive_part(self, F: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """``log h(F)``, its derivatives in F and in log softness, without cancellation where F is negative."""
+        """Return ``log h(F)`` and its derivatives in F and in log softness, without cancellation for negative F."""
         root = torch.hypot(F, torch.full_like(F, 2.0 * self.softness))
         h = torch.where(F > 0, 0.5 * (F + root), 2.0 * self.softness**2 / (root - F))
         return h.log(), 1.0 / root, 2.0 * self.softness**2 / (root * h)
@@ -111,11 +111,11 @@ class EstimatorMap(ProbabilityMap):
 
     calibrators: tuple[Any, ...]
     n_classes: int
-    smallest: float  # a calibrator may say zero, which so many rows cannot tell: a share of one row more
+    smallest: float  # lower limit for probabilities of zero, which so few rows cannot support: a share of one more row
 
     @classmethod
     def fit(cls, calibrator: Any, outputs: Tensor, targets: Tensor, weights: Tensor) -> EstimatorMap:
-        """Fit copies of a calibrator: a classifier to all outputs at once, a regressor to those of each class."""
+        """Fit copies of a calibrator: a classifier to all outputs at once, or a regressor for each class."""
         F, Y, w = outputs.numpy(), targets.numpy(), weights.numpy()
         given = {"sample_weight": w} if has_fit_parameter(calibrator, "sample_weight") else {}
         n_classes, smallest = Y.shape[1], 1.0 / (Y.shape[1] * (w.sum() + 1.0))
@@ -134,7 +134,7 @@ class EstimatorMap(ProbabilityMap):
                 p[:, k] = calibrator.predict(F[:, k, None])
         if np.isnan(p).any():
             raise ValueError(
-                f"The calibrator {self.calibrators[0]!r} has no answer to some raw outputs. Choose one that has, such "
+                f"The calibrator {self.calibrators[0]!r} fails for some raw outputs. Choose another one, such "
                 "as IsotonicRegression(out_of_bounds='clip')."
             )
         p = np.clip(p, self.smallest, 1.0)
@@ -142,10 +142,10 @@ class EstimatorMap(ProbabilityMap):
 
 
 def drawn_to_prior(log_p: Tensor, support: Tensor, prior: Tensor) -> Tensor:
-    """Logarithms of ``s p + (1 - s) prior``, where s is the relative support of a row, at most one.
+    """Return the logarithm of ``s p + (1 - s) prior``, where s is the relative support of a row, at most one.
 
-    A map that is right where the data are need not be where there are none: there, raw outputs are the class
-    frequencies, and a steep map would turn 0.7 into 0.95.
+    A map that is calibrated near the data may be wrong far from them: there, raw outputs are the class frequencies, and
+    a steep map would turn 0.7 into 0.95.
     """
     trust = support.clamp(0.0, 1.0)[:, None]
     mixed = torch.logaddexp(log_p + trust.log(), prior.log() + (1.0 - trust).log())
@@ -155,32 +155,32 @@ def drawn_to_prior(log_p: Tensor, support: Tensor, prior: Tensor) -> Tensor:
 @saved("probability-link")
 @dataclass(frozen=True)
 class Link:
-    """Raw outputs and support of rows -> logarithms of their probabilities."""
+    """A map from raw outputs and support of rows to log probabilities."""
 
     probability_map: ProbabilityMap
     prior: Tensor  # class frequencies
-    trust: float = 1.0  # in the model; the class frequencies have the rest
+    trust: float = 1.0  # in the model; the rest of the weight goes to the class frequencies
 
     def __call__(self, outputs: Tensor, support: Tensor) -> Tensor:
-        """A row for each."""
+        """Return a row of log probabilities for each row."""
         log_p = self.probability_map.log(outputs)
         if not self.probability_map.returns_to_prior:
             return log_p
         return drawn_to_prior(log_p, self.trust * support.clamp(0.0, 1.0), self.prior)
 
 
-# Of so few rows half are needed to tell signal from luck; so many nats of evidence leave no doubt.
+# With this many rows, trust is one half without evidence; this many nats of evidence remove the doubt.
 FEW_ROWS, MUCH_EVIDENCE = 18.0, 15.0
 
 
 def trust_in(log_p: Tensor, targets: Tensor, weights: Tensor, n: float) -> float:
-    """How far the probabilities of rows left out are to be trusted more than the class frequencies, at most one.
+    """Return the trust in the probabilities of left-out rows, relative to the class frequencies; at most one.
 
-    ``1 / (1 + (18 / n)^3 / (1 + (E / 15)^4))`` with E the evidence: by how many nats the left-out rows are better told
-    than by the frequencies of the others. With a handful of rows the best of many kernels looks good by luck, and no
-    evidence from the same rows can tell; from a hundred rows on nothing changes. n is the number of all rows (or
-    groups), also where only some of them are left out. Chosen on tables of pure noise and of weak signals of 15 to 60
-    rows; shown on others by ``robustness/goals.py`` (``noise``).
+    ``1 / (1 + (18 / n)^3 / (1 + (E / 15)^4))`` with E the evidence: the number of nats by which left-out rows are
+    predicted better than by the frequencies of the other rows. With a handful of rows, the best of many kernels looks
+    good by luck, and the same rows cannot show this; from a hundred rows on nothing changes. n is the number of all rows
+    (or groups), even if only some are left out. The constants were chosen on tables of pure noise and of weak
+    signals with 15 to 60 rows, and checked on others by ``robustness/goals.py`` (``noise``).
     """
     weights, m = weights * (n / float(weights.sum())), targets.shape[1]
     of_others = (weights @ targets - weights[:, None] * targets + 1.0 / m) / (n - weights + 1.0)[:, None]
@@ -192,9 +192,9 @@ def trust_in(log_p: Tensor, targets: Tensor, weights: Tensor, n: float) -> float
 def fit_map(
     name: Any, outputs: Tensor, targets: Tensor, weights: Tensor, frequencies: Tensor | None = None
 ) -> ProbabilityMap:
-    """Fit the map called "power", "softmax" or "clip", or a scikit-learn calibrator, to outputs at one-hot targets.
+    """Fit the "power", "softmax" or "clip" map, or a scikit-learn calibrator, to outputs at one-hot targets.
 
-    ``frequencies`` are those of the classes, where outputs are drawn to them: a power map is to keep them.
+    ``frequencies`` are the class frequencies, if outputs shrink towards them: a power map then keeps them.
     """
     if not isinstance(name, str):
         return EstimatorMap.fit(name, outputs, targets, weights)
@@ -215,22 +215,22 @@ def fit_map(
     return SoftmaxMap(float(np.exp(found.x[0])))
 
 
-SMOOTHING = 0.3  # of a row: what separable rows leave in doubt
-# Of log sharpness, log softness and the shifts: what suits most tables, how many rows that counts for, and limits.
+SMOOTHING = 0.3  # part of a row added to the targets: the doubt that separable rows leave
+# For log sharpness, log softness and the shifts: usual values, their weight in rows, and limits.
 POWER_USUAL, POWER_PULL, POWER_BOUNDS = (1.1, -2.4, 0.0), (1.0, 1.0, 200.0), ((-3.0, 4.0), (-9.0, 1.0), (0.0, 0.0))
-ANCHORED_USUAL, ANCHORED_PULL = (0.5, -2.4, 0.0), (4.0, 1.0, 200.0)  # the same of maps that keep the frequencies
+ANCHORED_USUAL, ANCHORED_PULL = (0.5, -2.4, 0.0), (4.0, 1.0, 200.0)  # the same for maps that keep the frequencies
 SHIFTED_BOUNDS = (*POWER_BOUNDS[:2], (-0.5, 0.5))
-# While a kernel is learned, a map that could be as steep as it likes would reward outputs that fit by luck.
+# While a kernel is learned, an arbitrarily steep map would reward outputs that fit by luck.
 LEARNING_BOUNDS = ((-1.0, 2.0), (-1.6, 1.0), (0.0, 0.0))
 
 
 def fit_shifted_power(
     outputs: Tensor, targets: Tensor, weights: Tensor, frequencies: Tensor | None = None
 ) -> tuple[PowerMap, Tensor]:
-    """A power map for outputs to which a shift of each class is added, and the shifts (of sum zero).
+    """Fit a power map for outputs with a shift added for each class; return the map and the shifts (with sum zero).
 
-    Ridge regression draws all classes alike towards their frequencies; where one of them is wider spread than
-    another, the border between them is off, which a shift can mend.
+    Ridge regression shrinks all classes equally towards their frequencies. If one class is more spread out than
+    another, the boundary between them is off; a shift corrects this.
     """
     probability_map, shift, _ = _fit_power(outputs, targets, weights, SHIFTED_BOUNDS, frequencies)
     return probability_map, shift
@@ -239,10 +239,9 @@ def fit_shifted_power(
 def calibrated_log_loss(
     outputs: Tensor, targets: Tensor, weights: Tensor, frequencies: Tensor | None = None
 ) -> tuple[float, Tensor]:
-    """Cross entropy of the probabilities that a power map fitted to these very outputs makes of them.
+    """Return the cross entropy of the outputs under a power map fitted to them, and its gradient in the outputs.
 
-    Also its gradient in the outputs. The map is optimal, so its own numbers count as constants there (the envelope
-    theorem).
+    The map is optimal, so its parameters count as constants in the gradient (the envelope theorem).
     """
     probability_map, _, value = _fit_power(outputs, targets, weights, LEARNING_BOUNDS, frequencies)
     _, d_outputs, _ = probability_map.log_positive_part(outputs)
@@ -257,7 +256,7 @@ def _fit_power(
     bounds: tuple[tuple[float, float], ...],
     frequencies: Tensor | None = None,
 ) -> tuple[PowerMap, Tensor, float]:
-    """The power map and the shifts of least penalised loss, and that loss."""
+    """Fit the power map and the shifts with the least penalised loss; return these and the loss."""
     n = float(weights.sum())
     anchored = frequencies is not None
     pi = torch.full_like(targets[0], 1.0 / targets.shape[1]) if frequencies is None else frequencies
@@ -292,7 +291,7 @@ def _fit_power(
 
 
 def _smoothed_cross_entropy(targets: Tensor, weights: Tensor) -> Callable[[Tensor], tuple[float, Tensor]]:
-    """Logits -> cross entropy and its slope, against targets to which a part of a row of all classes has been added."""
+    """Return a function of logits: cross entropy against smoothed targets, and its gradient."""
     n, m = float(weights.sum()), targets.shape[1]
     doubt = SMOOTHING / (n + SMOOTHING)
     smoothed = (1.0 - doubt) * targets + doubt / m

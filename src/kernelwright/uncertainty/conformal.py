@@ -1,7 +1,7 @@
-"""Sets of classes that hold the true one as often as they say.
+"""Prediction sets: sets of classes that hold the true class with the stated probability.
 
-A class is in the set of a row if its score there is not larger than too many of the scores of calibration rows. Scores
-are ``log (1 - p_y) / p_y``: in the order of ``1 - p_y``, with no two confident rows equal by rounding.
+A class is in the set of a row unless its score exceeds too many of the calibration scores. The score is
+``log (1 - p_y) / p_y``: it has the order of ``1 - p_y``, but confident rows do not become equal by rounding.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ __all__ = ["CalibrationScores", "Promise", "scores_of", "smaller_scores"]
 
 
 def scores_of(log_p: Tensor) -> Tensor:
-    """The score of every class in each row of log probabilities."""
+    """Return the score of every class in each row of log probabilities."""
     best = log_p.argmax(-1, keepdim=True)
     others = log_p.scatter(-1, best, -torch.inf).logsumexp(-1, keepdim=True)  # log (1 - p) without cancellation
     complement = torch.log1p(-log_p.exp().clamp(max=1.0)).scatter(-1, best, others)
-    return (complement - log_p).nan_to_num(nan=torch.inf)  # p = 0 of all others: infinitely odd
+    return (complement - log_p).nan_to_num(nan=torch.inf)  # p = 0 for all others: infinitely nonconforming
 
 
 @dataclass(frozen=True)
 class Promise:
-    """How often sets hold the true class: of all rows, or of the rows of each class."""
+    """The coverage of prediction sets: over all rows, or over the rows of each class."""
 
     coverage: float
     by_class: bool = False
@@ -39,19 +39,19 @@ class Promise:
 @saved("calibration-scores")
 @dataclass(frozen=True)
 class CalibrationScores:
-    """Scores of the true classes at rows that a classifier has not seen."""
+    """Scores of the true classes at rows that the classifier has not seen."""
 
     scores: Tensor
     labels: Tensor
-    counts: Tensor  # a merged row counts for as many
+    counts: Tensor  # the number of equal rows merged into each
     coverage: float
     class_conditional: bool
 
     @classmethod
     def of(cls, log_p: Tensor, y: np.ndarray, classes: np.ndarray, promise: Promise) -> CalibrationScores:
-        """Take the scores of the labels of some rows, given the log probabilities of all classes there.
+        """Compute the scores of the labels of some rows from the log probabilities of all classes.
 
-        A label that is none of the classes is odder than anything; of a promise for each class it says nothing.
+        A label outside the classes gets an infinite score; if coverage is promised for each class, it is dropped.
         """
         y = np.asarray(y)
         known = np.isin(y, classes)
@@ -62,8 +62,8 @@ class CalibrationScores:
 
     @classmethod
     def joined(cls, parts: Sequence[CalibrationScores], n_missed: int = 0) -> CalibrationScores:
-        """Join the scores of several sets of rows, and those of rows that no model can be right about."""
-        odd = torch.full((n_missed,), torch.inf, dtype=torch.float64)  # no score is above theirs
+        """Join the scores of several sets of rows, and of rows that no model can predict correctly."""
+        odd = torch.full((n_missed,), torch.inf, dtype=torch.float64)  # no score is larger
         return cls(
             torch.cat([*(part.scores for part in parts), odd]),
             torch.cat([*(part.labels for part in parts), torch.zeros(n_missed, dtype=torch.int64)]),
@@ -73,21 +73,21 @@ class CalibrationScores:
         )
 
     def sets(self, smaller: Tensor) -> Tensor:
-        """Which classes of new rows are in, given the number of calibration scores that are smaller than theirs.
+        """Return which classes are in the sets of new rows, given the number of smaller calibration scores.
 
-        With n scores, a class is out if at least ``coverage (n + 1)`` of them are smaller: the rank of a new score
+        With n scores, a class is excluded if at least ``coverage (n + 1)`` of them are smaller: the rank of a new score
         among n + 1 exchangeable ones is uniform.
         """
         limit = self.coverage * (self.compared(smaller.shape[1]) + 1.0)
-        return smaller < limit - 1e-9  # 0.56 * 100 is a little above 56
+        return smaller < limit - 1e-9  # rounding: 0.56 * 100 is a little above 56
 
     def compared(self, n_classes: int) -> Tensor:
-        """How many scores each class is compared with: those of its own rows, or all."""
+        """Return the number of scores each class is compared with: those of its own rows, or all."""
         own = torch.bincount(self.labels, self.counts, n_classes)
         return own if self.class_conditional else own.sum().expand(n_classes)
 
     def smaller(self, new: Tensor) -> Tensor:
-        """For each new score the number of calibration scores below it, for scores by one classifier."""
+        """Count the calibration scores below each new score, for scores by one classifier."""
         if not self.class_conditional:
             return self._below(new, self.scores, self.counts)
         columns = []
@@ -106,7 +106,7 @@ class CalibrationScores:
 def smaller_scores(
     left_out: LeftOutRows, block: tuple[Tensor, Tensor, Tensor], calibration: CalibrationScores, link: Link
 ) -> Tensor:
-    """Count, for each new point and class, the training rows i whose score is below the point's by the model without i.
+    """Count, for each new point and class, the training rows i with a smaller score by the model without i.
 
     ``block`` has kernel values (or features), raw outputs and support of the points. This is the rule of the
     jackknife+ [Barber2021]_ for scores [Romano2020]_.

@@ -1,4 +1,4 @@
-"""The link: from raw outputs and support to probabilities, fitted to rows that were left out."""
+"""The link from raw outputs and support to probabilities, fitted to left-out rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["FittedLink", "LeftOutOutputs", "fit_link"]
 
 @dataclass(frozen=True)
 class LeftOutOutputs:
-    """Outputs and support of rows by an embedding that has not seen them: what a link is fitted to."""
+    """Outputs and support of rows by an embedding that has not seen them, used to fit a link."""
 
     outputs: Tensor
     rows: TrainingSet
@@ -26,7 +26,7 @@ class LeftOutOutputs:
 
 @dataclass(frozen=True)
 class FittedLink:
-    """A link, what is added to the prior of the outputs, and log probabilities at the rows it was fitted to."""
+    """A link, the shift of the prior of the outputs, and log probabilities at the rows used to fit it."""
 
     link: Link
     shift: Tensor
@@ -34,22 +34,22 @@ class FittedLink:
 
 
 def fit_link(how: Any, left_out: LeftOutOutputs, frequencies: Tensor, *, n: float, shifts: bool = False) -> FittedLink:
-    """Fit a probability map, and the trust in it, to outputs at rows left out.
+    """Fit a probability map, and the trust in it, to outputs at left-out rows.
 
     Parameters
     ----------
     how : {"power", "softmax", "clip"} or estimator
     left_out : LeftOutOutputs
     frequencies : Tensor
-        Of the classes among all fitted rows.
+        Class frequencies among all fitted rows.
     n : float
         The number of all rows (or groups).
     shifts : bool
-        Whether a power map may move the prior of the outputs to where they are best calibrated.
+        Whether a power map may shift the prior of the outputs for better calibration.
     """
     outputs, rows = left_out.outputs, left_out.rows
     shift = torch.zeros_like(rows.prior)
-    kept = frequencies if bool(rows.prior.any()) else None  # only where outputs are drawn to them
+    kept = frequencies if bool(rows.prior.any()) else None  # only if outputs shrink towards them
     probability_map: ProbabilityMap
     with threads_for(0):  # many operations on few numbers
         if isinstance(how, str) and how == "power" and shifts:

@@ -1,4 +1,4 @@
-"""Bounds on the risk of a fitted classifier, from what its fit leaves behind."""
+"""Bounds on the risk of a fitted classifier, from quantities stored by its fit."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ __all__ = [
 
 METHODS = ("rademacher", "rademacher-fixed-kernel", "holdout", "leave-one-out")
 WEIGHTED = "But rows had weights: they were not drawn as often as they count."
-UNBOUNDED = "But k(x, x) has no known bound: its largest value was taken over training rows."
-GROUPED = "Each group counts once, whatever its rows are many: it is about rows of a new group."
-HERDED = "But solver='herding' has picked its rows: they are not a random sample."
+UNBOUNDED = "But k(x, x) has no known bound: its largest value was taken over the training rows."
+GROUPED = "Each group counts once, whatever its number of rows: the statement is about rows of a new group."
+HERDED = "But solver='herding' selected the rows: they are not a random sample."
 
 
 @saved("risk-terms")
 @dataclass(frozen=True)
 class RiskTerms:
-    """What a fit leaves behind for bounds on its risk."""
+    """Quantities stored by a fit for bounds on its risk."""
 
-    training_loss: float  # as in Eq. (7)
+    training_loss: float  # Eq. (7)
     clipped_loss: float  # clipped at 1/e
-    n_clipped: float  # rows whose mean that is
+    n_clipped: float  # number of rows in that mean
     n_rows: float
-    prior: float  # norm of what is added to all outputs
+    prior: float  # norm of the constant added to all outputs
     left_out: dict[str, LeftOutLoss]
-    fixed_kernel: bool  # whether the kernel was not chosen with the rows of the embedding
-    faults: tuple[str, ...]  # sentences that say why the bounds from training rows are none
+    fixed_kernel: bool  # whether the kernel was chosen without the rows of the embedding
+    faults: tuple[str, ...]  # sentences that say why bounds from training rows do not hold
 
     @classmethod
     def of(
@@ -65,7 +65,7 @@ class RiskTerms:
         fixed_kernel: bool = False,
         faults: tuple[str, ...] = (),
     ) -> RiskTerms:
-        """Take outputs at fitted rows, and outputs and logarithms of probabilities at rows left out."""
+        """Compute the terms from outputs at fitted rows, and outputs and log probabilities at left-out rows."""
         outputs, rows = fitted
         clipped = clipped_losses(outputs, rows.targets) @ rows.weights / rows.weights.sum()
         return cls(
@@ -81,14 +81,14 @@ class RiskTerms:
 
 
 def means_of_groups(losses: tuple[np.ndarray, np.ndarray], groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return losses and wrong answers of each group, on average over its rows."""
+    """Return the mean loss and mean error of each group."""
     number = np.unique(groups, return_inverse=True)[1].reshape(-1)
     first, second = (np.bincount(number, each) / np.bincount(number) for each in losses)
     return first, second
 
 
 def left_out_losses(outputs: Tensor, log_p: Tensor, rows: TrainingSet) -> dict[str, LeftOutLoss]:
-    """Return the two losses of outputs and probabilities at rows that were left out."""
+    """Return the two losses of outputs and probabilities at left-out rows."""
     losses = {
         "clipped": clipped_losses(outputs, rows.targets),
         "error": log_p.argmax(1) != rows.targets.argmax(1),
@@ -98,7 +98,7 @@ def left_out_losses(outputs: Tensor, log_p: Tensor, rows: TrainingSet) -> dict[s
 
 
 def check_method(method: str, loss: str) -> None:
-    """Refuse what is not a method, or not a loss."""
+    """Raise an error if the method or the loss is unknown, or if they do not go together."""
     if method not in METHODS or loss not in LOSSES:
         raise ValueError(
             f"The 'method' of risk_bound must be one of {METHODS} and its 'loss' one of {tuple(LOSSES)}. "
@@ -126,8 +126,8 @@ def training_bound(terms: RiskTerms, method: str, complexity: float, beta: float
 
 
 def held_out_bound(losses: np.ndarray, wrong: np.ndarray, loss: str, beta: float) -> RiskBound:
-    """Return a bound from losses and wrong answers at rows that were not fitted, or their means over groups."""
-    if wrong.dtype != bool:  # means of groups, which are the independent draws
+    """Return a bound from losses and errors at rows that were not fitted, or from their means over groups."""
+    if wrong.dtype != bool:  # means over groups, which are the independent draws
         bound = holdout_loss_bound(wrong if loss == "error" else losses, beta)
         return replace(bound, loss=loss, conditions=f"{bound.conditions} {GROUPED}")
     return holdout_error_bound(wrong, beta) if loss == "error" else holdout_loss_bound(losses, beta)

@@ -14,7 +14,7 @@ __all__ = ["Reliability", "expected_calibration_error", "rejection_curve", "reli
 @saved("reliability")
 @dataclass(frozen=True)
 class Reliability:
-    """Stated confidence against accuracy, in bins of the confidence in the predicted class; empty bins are left out."""
+    """Accuracy by bins of the confidence in the predicted class; empty bins are left out."""
 
     confidence: np.ndarray  # mean in each bin
     accuracy: np.ndarray
@@ -22,12 +22,12 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the mean gap between the two over all rows."""
+        """The expected calibration error: the mean gap between confidence and accuracy over all rows."""
         return float(self.counts @ np.abs(self.confidence - self.accuracy) / self.counts.sum())
 
 
 def reliability(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> Reliability:
-    """Bins of equal width; ``labels`` are integers that number the columns of ``probabilities``.
+    """Compute confidence and accuracy in bins of equal width; ``labels`` index the columns of ``probabilities``.
 
     Examples
     --------
@@ -46,17 +46,17 @@ def reliability(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10)
 
 
 def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:
-    """Mean gap between confidence and accuracy over equal-width bins of the confidence in the predicted class."""
+    """Return the mean gap between confidence and accuracy over equal-width bins of confidence."""
     return reliability(probabilities, labels, n_bins).error
 
 
 def rejection_curve(
     probabilities: np.ndarray, labels: np.ndarray, uncertainty: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of answered rows, and the accuracy on them if the most uncertain rows are refused.
+    """Return the shares of answered rows, and the accuracy on them if the most uncertain rows are rejected.
 
     Uncertainty is one minus the confidence unless it is given (an entropy, say). Rows of equal uncertainty are answered
-    or refused together.
+    or rejected together.
 
     Examples
     --------

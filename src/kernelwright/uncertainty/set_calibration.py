@@ -1,7 +1,7 @@
-"""Calibrations of prediction sets: by rows kept aside, by folds, by leaving out each row, by MAPIE.
+"""Calibration of prediction sets: split, cross-validation, leave-one-out, MAPIE.
 
-Each is a record with one verb, ``sets(X)``; those by scores count for it how many calibration rows are less odd than a
-class would be at a new row: ``smaller(X)``. Of classifiers they use public methods only.
+Each is a record with one method, ``sets(X)``. Calibrations by scores also have ``smaller(X)``: it counts the
+calibration rows with a smaller score than a class at a new row. Only public methods of classifiers are used.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ BLOCK_ENTRIES = 2**22  # leave-one-out outputs held at once
 
 
 class SetCalibration(Protocol):
-    """What sets of new rows are made by."""
+    """A calibration that makes the prediction sets of new rows."""
 
     @property
     def n_rows(self) -> int:
-        """How many rows calibrate."""
+        """The number of calibration rows."""
 
     def sets(self, X: Any) -> np.ndarray:
-        """Return which classes are in the set of each row: a boolean array, a column for each class."""
+        """Return which classes are in the set of each row: a boolean array with a column for each class."""
 
 
 class ScoreCalibration(ABC):
@@ -53,56 +53,56 @@ class ScoreCalibration(ABC):
 
     @property
     def n_rows(self) -> int:
-        """How many rows calibrate."""
+        """The number of calibration rows."""
         return int(self.scores.counts.sum())
 
     def sets(self, X: Any) -> np.ndarray:
-        """Return which classes are in the set of each row: a boolean array, a column for each class."""
+        """Return which classes are in the set of each row: a boolean array with a column for each class."""
         return self.scores.sets(self.smaller(X)).numpy()
 
     @abstractmethod
     def smaller(self, X: Any) -> Tensor:
-        """Count, for each row and class, the calibration rows whose score is below that of the class."""
+        """Count, for each row and class, the calibration rows with a smaller score."""
 
 
 @saved("split-calibration")
 @dataclass(frozen=True)
 class SplitCalibration(ScoreCalibration):
-    """By rows that the classifier has not seen."""
+    """Calibration by rows that the classifier has not seen."""
 
     classifier: Any
     classes: np.ndarray  # columns of the sets; the classifier may know fewer
     scores: CalibrationScores
 
     def smaller(self, X: Any) -> Tensor:
-        """Count smaller scores; all are by one classifier."""
+        """Count smaller scores; all come from one classifier."""
         return self.scores.smaller(scores_of(log_probabilities(self.classifier, X, self.classes)))
 
 
 @saved("cross-calibration")
 @dataclass(frozen=True)
 class CrossCalibration(ScoreCalibration):
-    """By the rows of each fold, with a classifier that was fitted to the others: CV+ of [Barber2021]_."""
+    """Calibration by each fold, with a classifier fitted to the other folds: CV+ of [Barber2021]_."""
 
     parts: tuple[SplitCalibration, ...]
     scores: CalibrationScores  # of all folds
 
     def smaller(self, X: Any) -> Tensor:
-        """Count smaller scores, each with the new one by the same classifier."""
+        """Count smaller scores, comparing each with the new score by the same classifier."""
         return torch.stack([part.smaller(X) for part in self.parts]).sum(0)
 
 
 @saved("left-out-calibration")
 @dataclass(frozen=True)
 class LeftOutCalibration(ScoreCalibration):
-    """By each row, with the embedding of the others in closed form: the jackknife+ of [Barber2021]_."""
+    """Calibration by each row, with the leave-one-out embedding in closed form: the jackknife+ of [Barber2021]_."""
 
     classifier: Any
     left_out: LeftOutRows
     scores: CalibrationScores
 
     def smaller(self, X: Any) -> Tensor:
-        """Count smaller scores, each with the new one by the model without its row."""
+        """Count smaller scores, comparing each with the new score by the model without its row."""
         n_rows = max(1, BLOCK_ENTRIES // self.left_out.change.numel())
         blocks = self.classifier.output_blocks(X, n_rows)
         return torch.cat([smaller_scores(self.left_out, block, self.scores, self.classifier.link_) for block in blocks])
@@ -110,20 +110,20 @@ class LeftOutCalibration(ScoreCalibration):
 
 @dataclass(frozen=True)
 class MapieCalibration:
-    """By a score of MAPIE."""
+    """Calibration by a conformity score of MAPIE."""
 
     model: Any
     n_rows: int
 
     def sets(self, X: Any) -> np.ndarray:
-        """Return which classes are in the set of each row: a boolean array, a column for each class."""
+        """Return which classes are in the set of each row: a boolean array with a column for each class."""
         return self.model.predict_set(X)[1][:, :, 0]
 
 
 def calibrate_split(
     classifier: Any, X: Any, y: np.ndarray, promise: Promise, *, classes: np.ndarray | None = None
 ) -> SplitCalibration:
-    """Calibrate a classifier by rows that it has not seen; the classes are its own unless given."""
+    """Calibrate a classifier with rows that it has not seen; the classes are its own unless given."""
     classes = classifier.classes_ if classes is None else classes
     log_p = log_probabilities(classifier, X, classes)
     scores = CalibrationScores.of(log_p, y, classes, promise)
@@ -139,7 +139,7 @@ def calibrate_cross(
     n_folds: int,
     random_state: Any,
 ) -> CrossCalibration:
-    """Fit a copy of a classifier for each fold of the rows, without that fold, which then calibrates it."""
+    """Fit a copy of a classifier for each fold without that fold, and calibrate it with the fold."""
     parts, n_rows = [], 0
     for others, own in rows.folds(n_folds, random_state):
         fitted = others.fit(classifier)
@@ -147,13 +147,13 @@ def calibrate_cross(
         n_rows += len(own)
     if not parts:
         raise ValueError(
-            "method='cross' needs two classes among the rows that are left when any part (or group) is left out."
+            "method='cross' needs at least two classes in the other rows when a fold (or group) is left out."
         )
     return CrossCalibration(tuple(parts), CalibrationScores.joined([part.scores for part in parts], len(rows) - n_rows))
 
 
 def calibrate_left_out(classifier: Any, promise: Promise) -> LeftOutCalibration:
-    """Calibrate an embedding by its own rows, each left out in closed form."""
+    """Calibrate an embedding with its own rows, each left out in closed form."""
     rows = classifier.without_each_row()
     scores = scores_of(classifier.link_(rows.outputs, rows.support)).gather(1, rows.strata[:, None])[:, 0]
     own = CalibrationScores(scores, rows.strata, rows.counts, promise.coverage, promise.by_class)
@@ -163,11 +163,11 @@ def calibrate_left_out(classifier: Any, promise: Promise) -> LeftOutCalibration:
 def calibrate_by_mapie(
     classifier: Any, X: Any, y: np.ndarray, *, coverage: float, conformity: str, random_state: Any
 ) -> MapieCalibration:
-    """Calibrate a classifier by a score of MAPIE, at rows that it has not seen."""
+    """Calibrate a classifier with a score of MAPIE, at rows that it has not seen."""
     try:
         from mapie.classification import SplitConformalClassifier
     except ImportError as error:
-        raise ImportError(f"conformity={conformity!r} is MAPIE's: pip install mapie, or use 'probability'.") from error
+        raise ImportError(f"conformity={conformity!r} needs MAPIE: pip install mapie, or use 'probability'.") from error
     model = SplitConformalClassifier(
         classifier,
         confidence_level=coverage,
@@ -179,10 +179,10 @@ def calibrate_by_mapie(
 
 
 def log_probabilities(classifier: Any, X: Any, classes: np.ndarray) -> Tensor:
-    """Return logarithms of probabilities, a column for each of the classes; one that a classifier never saw has none.
+    """Return log probabilities with a column for each class; classes that the classifier never saw have zero.
 
-    Where a classifier has no probabilities, those of the softmax of decision values are as good: the promise holds for
-    any score, and only how small the sets are depends on it.
+    If a classifier has no probabilities, the softmax of its decision values is used: coverage holds for any score; only
+    the size of the sets depends on it.
 
     Examples
     --------
