@@ -14,7 +14,7 @@ def herd(L: Tensor, weights: Tensor, size: int, *, replace: bool = True) -> Tens
     """Pick candidates one by one so that their mean follows an embedding.
 
     The embedding is ``mu = sum_j w_j l(y_j, .)``. The t-th pick, t = 1, 2, ..., is the candidate y that maximises
-    ``mu(y) - (1/t) sum_{s<t} l(y_s, y)``, Eq. (8) of [Chen2010]_: close to the distribution, away from earlier picks. If
+    ``mu(y) - (1/t) sum_{s<t} l(y_s, y)``, Eq. (8) of [Chen2010]_: close to the distribution, far from earlier picks. If
     ``l(y, y)`` is the same for all y, each pick brings the mean of the picks as close to mu as one more candidate can,
     and the distance falls like 1/t (for random draws: like 1/sqrt(t)). The mean of t points has mass one, so the
     weights of mu should sum to one.

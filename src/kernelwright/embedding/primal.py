@@ -249,8 +249,8 @@ class Moments:
     def left_out(self, factor: Factor, Z: Tensor, rows: TrainingSet) -> Tensor:
         """Return leave-one-out outputs at some of the rows, with features Z, in closed form.
 
-        With ``q = z^T S^-1 z`` the residual is ``(y - prior - W^T z) / (1 - w q)``, w the weight of the row. Groups must
-        be complete.
+        With ``q = z^T S^-1 z`` the residual is ``(y - prior - W^T z) / (1 - w q)``, w the row weight. Groups must be
+        complete.
         """
         fitted = rows.prior + Z @ self.weights(factor, rows.prior)
         half = triangular_solve(factor, Z.T.contiguous()).T  # half half^T = Z S^-1 Z^T

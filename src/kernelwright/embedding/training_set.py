@@ -42,7 +42,7 @@ class TrainingSet:
         counts: Tensor | None = None,
         groups: Tensor | None = None,
     ) -> TrainingSet:
-        """Make a training set; by default weights are one, the prior zero, the strata the classes of one-hot targets."""
+        """Make a training set; default weights are one, the prior zero, the strata the classes of one-hot targets."""
         return cls(
             points,
             targets,

@@ -134,7 +134,7 @@ class Tabular(LengthScaled):
             self.lengthscale = self.lengthscale.detach().expand(z.shape[1])
 
     def penalty(self) -> Tensor:
-        """Sum the spread of the length scales, half the squared distance of the mixture from its start, and a weak pull.
+        """Sum the spread of length scales, half the squared distance of the mixture from its start, and a weak pull.
 
         The pull towards the starting medians keeps the two common scales from drifting along a plateau.
         """

@@ -1,4 +1,4 @@
-"""Ways to learn hyperparameters: what ``learn=`` takes, and the optimisers inside.
+"""Learning methods for hyperparameters: the values of ``learn=``, and the optimisers.
 
 ==================  ===============================================================================
 word                object
@@ -11,7 +11,7 @@ word                object
 ``"empirical-risk"``  :class:`EmpiricalRisk`
 ``"cross-validation"``  :class:`CrossValidation`, a grid
 ``"median"``        :class:`Median`, the median heuristic
-``None``            :class:`Given`, everything as it is given
+``None``            :class:`Given`, everything as given
 ==================  ===============================================================================
 """
 
@@ -54,11 +54,11 @@ METHODS: dict[str, type[LearningMethod]] = {
 
 
 def learning_method(given: Any, owner: str) -> LearningMethod:
-    """Return the method behind what a user passed as ``learn``: a word, an object, or None."""
+    """Return the learning method behind a ``learn`` argument: a word, an object, or None."""
     return Given() if given is None else option_of(given, METHODS, "learn", owner, kind=LearningMethod)
 
 
 def choose(method: LearningMethod, task: LearningTask) -> Choice:
-    """Choose a kernel's numbers and the ridge. The kernel of the task is changed: pass a copy."""
+    """Choose a kernel's parameters and the ridge. The kernel of the task is changed: pass a copy."""
     task.kernel.prepare_(task.data.points, task.data.weights)
     return method.choose(task)

@@ -1,4 +1,4 @@
-"""What all ways to choose hyperparameters share, and the two that learn nothing."""
+"""The base class of learning methods, and the two that learn nothing."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["MANY", "SHARES", "Choice", "Given", "LearningMethod", "LearningTask", "Median"]
 
-MANY = 8000  # rows; methods that look at all rows at once take samples or mini-batches of more
+MANY = 8000  # rows; with more, methods that need all rows at once use samples or mini-batches
 START_RIDGE = 0.01  # a safer start than the 1 of [Hsu2018]_
 
 
 @dataclass(frozen=True)
 class LearningTask:
-    """A kernel to be learned, and what its learning may use."""
+    """A kernel to learn, and the data and settings for it."""
 
     kernel: Kernel  # it is changed: pass a copy
     data: TrainingSet
-    ridge: float | str  # where learning starts, or "auto"
+    ridge: float | str  # the ridge at which learning starts, or "auto"
     generator: torch.Generator
-    loss: Loss | None = None  # of targets that are no classes, in place of the method's own
+    loss: Loss | None = None  # for targets that are not classes; replaces the method's own loss
     precision: str = "double"  # of factors; "auto" is single for very many rows
     callback: Callable[[Step], Any] | None = None
     warm: bool = False  # kernel and ridge come from an earlier fit: refine them
@@ -47,14 +47,14 @@ class LearningTask:
 
 @dataclass(frozen=True)
 class Choice:
-    """Hyperparameters that were chosen, and how."""
+    """The chosen hyperparameters, and how they were chosen."""
 
     kernel: Kernel
     ridge: float
-    value: float  # of the objective, NaN where none was used
+    value: float  # of the objective; NaN if none was used
     history: list[Step]
     message: str
-    batch_size: int | None = None  # rows of a mini-batch, where there were any
+    batch_size: int | None = None  # rows of a mini-batch, if there were any
 
 
 SHARES: dict[str, list[Any]] = {
@@ -64,12 +64,12 @@ SHARES: dict[str, list[Any]] = {
 
 
 class LearningMethod(Option):
-    """A way to choose a kernel's numbers and the ridge.
+    """A way to choose a kernel's parameters and the ridge.
 
-    All methods take two more settings. ``kernel_share`` is the share of the rows that the kernel, the ridge and the
-    scale of the inputs are learned from, at random; the embedding is then solved on the *other* rows, so that
-    ``risk_bound`` has its fixed-kernel form. ``None`` takes all rows for both, which predicts better.
-    ``holdout_share`` is the share of the rows that are not fitted at all but kept for ``risk_bound("holdout")``.
+    All methods have two more settings. ``kernel_share`` is the random share of the rows from which the kernel, the
+    ridge and the scale of the inputs are learned; the embedding is then solved on the *other* rows, so that ``risk_bound``
+    has its fixed-kernel form. ``None`` uses all rows for both, which predicts better. ``holdout_share`` is the share of
+    the rows that are not fitted at all but kept for ``risk_bound("holdout")``.
     """
 
     kernel_share: float | None
@@ -80,22 +80,22 @@ class LearningMethod(Option):
 
     @abstractmethod
     def choose(self, task: LearningTask) -> Choice:
-        """Choose the hyperparameters, for a kernel that is prepared."""
+        """Choose the hyperparameters, for a prepared kernel."""
 
     @property
     def matrix_rows(self) -> int:
-        """Rows at most whose kernel matrix is held while hyperparameters are learned."""
+        """The maximum number of rows whose kernel matrix is held while hyperparameters are learned."""
         return MANY
 
     @property
     def mini_batches(self) -> int | None:
-        """Rows of a mini-batch, where these were asked for."""
+        """The number of rows of a mini-batch, if one was requested."""
         return None
 
 
 @saved("learn-given")
 class Given(LearningMethod):
-    """Hyperparameters as they are given: nothing is learned (the word is ``None``)."""
+    """Hyperparameters as given: nothing is learned (the word is ``None``)."""
 
     word: ClassVar[str] = "given"
     learns: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Warnings where learning has collapsed."""
+"""Warnings if learning has collapsed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kernelwright.kernels import Kernel
 
 __all__ = ["warn_of_collapse", "warn_of_collapsed_network"]
 
-ALIKE = 0.02  # mean deviation below which outputs of all rows are the same
+ALIKE = 0.02  # mean deviation below which the outputs of all rows count as equal
 
 
 def warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: float) -> None:
-    """Warn when the complexity term has won: the outputs are the same for every row.
+    """Warn if the complexity term dominates, so that the outputs are the same for every row.
 
-    At that point ``r = 1 / tau`` (if tau exceeds one over the norm of the class frequencies nothing is better).
+    At that point ``r = 1 / tau`` (if tau exceeds one over the norm of the class frequencies, nothing is better).
     """
     sample = data.sample(1000, torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -38,8 +38,8 @@ def warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: float
 
 
 def warn_of_collapsed_network(left_out: Tensor, complexity: float, tau: float) -> None:
-    """Warn when outputs of rows left out are all the same and the complexity term is the reason."""
-    if _alike(left_out) and tau * complexity > 0.5:  # else there may just be nothing to learn
+    """Warn if outputs of left-out rows are all the same because of the complexity term."""
+    if _alike(left_out) and tau * complexity > 0.5:  # otherwise there may just be nothing to learn
         _warn(
             f"Use a smaller complexity_weight (tau is {tau:.3g}), a wider network or a lower learning rate.",
             stacklevel=5,

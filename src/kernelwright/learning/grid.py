@@ -1,4 +1,4 @@
-"""Cross-validation over a grid, the method to compare with."""
+"""Cross-validation over a grid, as a baseline."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["CrossValidation"]
 
 @saved("learn-cross-validation")
 class CrossValidation(LearningMethod):
-    """Choose by folds over a grid of ridges and of factors on all length scales; the Brier loss decides.
+    """Choose by cross-validated Brier loss over a grid of ridges and of factors on all length scales.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class CrossValidation(LearningMethod):
             task = replace(task, data=task.data.sample(MANY, task.generator))
         with threads_for(len(task.data)):
             choice = self._best_of_grid(task)
-        # What carries over from some rows to all of them is n lambda.
+        # n lambda carries over from a sample to all rows.
         return replace(choice, ridge=choice.ridge * task.data.total_weight / n) if many else choice
 
     def _best_of_grid(self, task: LearningTask) -> Choice:
@@ -69,7 +69,7 @@ class CrossValidation(LearningMethod):
         states = [{name: v + factor if name in scales else v for name, v in state.items()} for factor in factors]
         history: list[Step] = []
         best: tuple[float, int, float] = (math.inf, 0, 0.01)
-        # One after another, unless joblib.parallel_config says where else.
+        # Sequential, unless joblib.parallel_config says otherwise.
         work = partial(on_one_thread, _grid_row) if effective_n_jobs(None) > 1 else _grid_row
         rows = Parallel(return_as="generator")(delayed(work)(kernel, moved, objective, data) for moved in states)
         with stopping(history):
@@ -88,14 +88,14 @@ def _grid_row(
     kernel: Kernel, state: dict[str, Any], objective: Objective, data: TrainingSet
 ) -> list[tuple[float, Step]]:
     """Evaluate the ridges of a grid at one state of the kernel."""
-    kernel = copy.deepcopy(kernel)  # rows may be worked on at the same time, by threads
+    kernel = copy.deepcopy(kernel)  # grid rows may run at the same time, in threads
     kernel.load_state_dict(state)
     found = []
     for ridge in 10.0 ** np.arange(-7.0, 0.5):
         hyper = Hyperparameters(kernel, ridge)
         try:
             terms = objective(hyper, data)
-        except NumericalError:  # this point of the grid is none; the others may be
+        except NumericalError:  # skip this grid point; the others may work
             continue
         found.append((float(ridge), Step(terms.value, terms.loss, terms.complexity, plain_values(hyper))))
     return found

@@ -1,4 +1,4 @@
-"""One training loop: an objective, hyperparameters, data, and a way to take steps."""
+"""The training loop: an objective, hyperparameters, data, and an optimiser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Journal", "Optimizer", "Step", "TrainingResult", "stopping", "train"
 @saved("training-step")
 @dataclass(frozen=True)
 class Step:
-    """What one step saw: the objective and its parts at the hyperparameters of that moment."""
+    """A record of one step: the objective and its terms at the current hyperparameters."""
 
     objective: float
     loss: float
@@ -34,20 +34,20 @@ class Step:
     stage: str = ""  # objectives of different stages cannot be compared
 
     def in_units(self, unit: float) -> Step:
-        """Return the step with losses in another unit, which is that of squares."""
+        """Return the step with losses in another unit, a unit of squares."""
         complexity = math.sqrt(unit) * self.complexity
         return replace(self, objective=unit * self.objective, loss=unit * self.loss, complexity=complexity)
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """Where training ended. The hyperparameters have been set to the best that were seen."""
+    """The end of training. The hyperparameters are set to the best values seen."""
 
     value: float
     n_iter: int
     history: list[Step]
     message: str
-    stopped: bool = False  # by the callback or the keyboard, not by itself
+    stopped: bool = False  # by the callback or the keyboard
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Journal:
     stopped: bool = False
     workspace: Workspace = field(default_factory=Workspace)
     batch_size: int | None = None  # of mini-batches; None: all rows at every step
-    generator: torch.Generator | None = None  # of mini-batches
+    generator: torch.Generator | None = None  # for mini-batches
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
         """Return the parameters that are learned, by name."""
@@ -80,7 +80,7 @@ class Journal:
         return evaluation
 
     def record(self, evaluation: ObjectiveValue, whole: bool = True) -> None:
-        """Write a step into the history and call the callback."""
+        """Write a step to the history and call the callback."""
         if not whole:  # values of different batches cannot be compared: the newest state counts as best
             self.best_value, self.best_state = evaluation.value, _state(self.hyper)
         step = Step(evaluation.value, evaluation.loss, evaluation.complexity, plain_values(self.hyper), self.stage)
@@ -89,7 +89,7 @@ class Journal:
             try:
                 self.callback(step)
             except StopIteration:
-                self.stopped = True  # SciPy would keep it to itself
+                self.stopped = True  # SciPy would swallow the exception
                 raise
 
 
@@ -97,7 +97,7 @@ class Optimizer(Protocol):
     """A way to take steps."""
 
     def run(self, journal: Journal) -> str:
-        """Take the steps; say how it ended."""
+        """Take the steps; return a message that says how it ended."""
 
 
 def train(
@@ -111,7 +111,7 @@ def train(
     callback: Callable[[Step], Any] | None = None,
     stage: str = "",
 ) -> TrainingResult:
-    """Minimise an objective over hyperparameters, which are changed in place and end at the best point seen.
+    """Minimise an objective over hyperparameters, which change in place and end at the best point seen.
 
     Ctrl-C stops training and keeps that point, with a warning. ``callback`` is called with each :class:`Step`
     and may stop training by raising ``StopIteration``.
@@ -136,7 +136,7 @@ class LoopEnd:
 
 @contextmanager
 def stopping(history: list[Step]) -> Iterator[LoopEnd]:
-    """Let a callback's ``StopIteration`` or Ctrl-C end a loop that has something to keep."""
+    """End a loop that has something to keep on a callback's ``StopIteration`` or on Ctrl-C."""
     stop = LoopEnd()
     try:
         yield stop

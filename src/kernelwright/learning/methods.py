@@ -1,4 +1,4 @@
-"""Ways to learn hyperparameters by gradient, as a user names them."""
+"""Gradient-based learning methods."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["EmpiricalRisk", "Folds", "HeldOut", "LeaveOneOut", "Rademacher"]
 
 GRADIENT: dict[str, Any] = SHARES | {
-    "optimizer": "no_validation",  # option_of has advice where a class is passed for an object
+    "optimizer": "no_validation",  # option_of gives better advice if a class is passed instead of an object
     "batch_size": [Interval(Integral, 2, None, closed="left"), None],
 }
 WEIGHT: list[Any] = [Interval(Real, 0, None, closed="left"), StrOptions({"4e", "4e/n", "4e/sqrt(n)", "1/n"})]
@@ -70,7 +70,7 @@ class GradientMethod(LearningMethod):
         optimizer = optimizer or (LBFGS() if batch_size is None else Adam())
         with threads_for(min(len(data), batch_size or len(data))):
             choice = self._minimise(replace(task, data=data), optimizer, batch_size)
-        # What carries over from some rows to all of them is n lambda; a batch size that was given is left as published.
+        # n lambda carries over from a sample to all rows; with a given batch size, lambda is kept as published.
         used = min(batch_size or len(data), len(data)) / len(data) * data.total_weight
         return replace(choice, ridge=choice.ridge * used / task.data.total_weight) if many else choice
 
@@ -100,7 +100,7 @@ class GradientMethod(LearningMethod):
 
 
 def _usual_batch_size(kernel: Kernel) -> int:
-    """Return a mini-batch that is cheap as a dense matrix, with more rows than there are explicit features."""
+    """Return the size of a mini-batch that is cheap as a dense matrix, with more rows than explicit features."""
     return max(1000, 2 * kernel.features.n_features if isinstance(kernel, FeatureKernel) else 0)
 
 
@@ -160,7 +160,7 @@ class Rademacher(GradientMethod):
 
 @saved("learn-held-out")
 class HeldOut(GradientMethod):
-    """Learn by the loss on one part of the rows by the embedding of the others, Eq. (13) of [Hsu2018]_.
+    """Learn by the held-out loss: on one part of the rows by the embedding of the others, Eq. (13) of [Hsu2018]_.
 
     Parameters
     ----------
@@ -168,8 +168,8 @@ class HeldOut(GradientMethod):
     epsilon : float, default=1e-15
         Clip of the cross entropy.
     share : float, default=0.5
-        Share of the rows of every class that is scored (of whole groups, where there are groups). Of mini-batches, and
-        of those of a network, it is the share of each batch.
+        Share of the rows of every class that is held out and scored (of whole groups, if there are groups). With
+        mini-batches, also those of a network, it is the share of each batch.
     optimizer, batch_size, kernel_share, holdout_share
         As in :class:`Rademacher`.
 
@@ -219,7 +219,7 @@ LOSS = [StrOptions({"log", "brier", "calibrated"})]
 
 @saved("learn-leave-one-out")
 class LeaveOneOut(GradientMethod):
-    """Learn by the loss at each row by the embedding of all others, in closed form.
+    """Learn by the leave-one-out loss, in closed form.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ class LeaveOneOut(GradientMethod):
 
 @saved("learn-folds")
 class Folds(GradientMethod):
-    """Learn by the loss at each fold by the embedding of the other folds.
+    """Learn by the cross-validated loss: the loss at each fold by the embedding of the other folds.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ class Folds(GradientMethod):
 
 @saved("learn-empirical-risk")
 class EmpiricalRisk(GradientMethod):
-    """Learn by the training loss alone. It overfits: it shows what the complexity term is for.
+    """Learn by the training loss alone. It overfits, which shows what the complexity term is for.
 
     Parameters are those of :class:`Rademacher` without a complexity weight.
     """

@@ -1,4 +1,4 @@
-"""Ways to take steps: L-BFGS-B and Adam."""
+"""Optimisers: L-BFGS-B and Adam."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["LBFGS", "OPTIMIZERS", "Adam", "Optimizing"]
 
 
 class Optimizing(Option):
-    """A way to take steps, as a user chooses it."""
+    """An optimiser, as chosen by a user."""
 
     def run(self, journal: Journal) -> str:
-        """Take the steps; say how it ended."""
+        """Take the steps; return a message that says how it ended."""
         raise NotImplementedError
 
 
@@ -37,9 +37,9 @@ class LBFGS(Optimizing):
     Parameters
     ----------
     max_iter : int, default=100
-        Most steps.
+        Maximum number of steps.
     tol : float, default=1e-6
-        Stop when the objective changes by less, relative to its size.
+        Stop if the objective changes by less, relative to its size.
     """
 
     word: ClassVar[str] = "lbfgs"
@@ -53,7 +53,7 @@ class LBFGS(Optimizing):
         self.tol = tol
 
     def run(self, journal: Journal) -> str:
-        """Take the steps; say how it ended."""
+        """Take the steps; return a message that says how it ended."""
         if journal.batch_size is not None:
             raise ValueError("L-BFGS works on all rows at once and cannot take batch_size; use optimizer=Adam().")
         parameters = journal.parameters()
@@ -70,7 +70,7 @@ class LBFGS(Optimizing):
             except NumericalError:
                 if not journal.history:
                     raise
-                return 1e300, np.zeros_like(theta)  # a step too far: the line search comes back
+                return 1e300, np.zeros_like(theta)  # a step too far: the line search backtracks
             newest[:] = [evaluation]
             if not journal.history:
                 journal.record(evaluation)
@@ -96,18 +96,18 @@ class Adam(Optimizing):
     ----------
     learning_rate : float, default=0.1
     max_iter : int, default=1000
-        Most steps.
+        Maximum number of steps.
     patience : int or None, default=None
-        Stop when the best value has not fallen by ``tol`` for so many steps; ``None`` takes all steps.
+        Stop if the best value has not fallen by ``tol`` for this many steps; ``None`` takes all steps.
     tol : float, default=1e-6
     batch_order : {"random", "sequential"}, default="random"
-        Whether each mini-batch is drawn anew, or all rows are taken in turn, shuffled once an epoch.
+        Whether each mini-batch is drawn at random, or all rows are taken in turn, shuffled once per epoch.
 
     Notes
     -----
-    On the whole objective the history ends with the point after the last step, as that of :class:`LBFGS` does. Of
-    mini-batches it has the point before each step: their values cannot be compared, so the point after the last step
-    is kept without being evaluated.
+    On the whole objective the history ends with the point after the last step, like that of :class:`LBFGS`. With
+    mini-batches it has the point before each step: values of different batches cannot be compared, so the point after
+    the last step is kept without being evaluated.
     """
 
     word: ClassVar[str] = "adam"
@@ -135,7 +135,7 @@ class Adam(Optimizing):
         self.batch_order = batch_order
 
     def run(self, journal: Journal) -> str:
-        """Take the steps; say how it ended."""
+        """Take the steps; return a message that says how it ended."""
         parameters = journal.parameters()
         limits = {name: bounds_from_here(journal.hyper, name) for name in parameters}
         optimiser = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
@@ -146,7 +146,7 @@ class Adam(Optimizing):
             except NumericalError as error:
                 if not journal.history:
                     raise
-                return f"A step led where the matrix cannot be factorised. {error}"
+                return f"A step led to a matrix that cannot be factorised. {error}"
             journal.record(evaluation, whole=rows is None)
             for name, parameter in parameters.items():
                 parameter.grad = evaluation.gradients[name].reshape(parameter.shape).to(parameter.dtype)
@@ -163,18 +163,18 @@ class Adam(Optimizing):
         return self._end(journal, message)
 
     def _end(self, journal: Journal, message: str) -> str:
-        """Evaluate the point that the last step led to, which no step has seen; say how it ended."""
+        """Evaluate the point after the last step, which no step has evaluated; return how it ended."""
         if _size(journal) < len(journal.data):
-            journal.best_state = {}  # no batch could say whether it is better: it is taken as it is
+            journal.best_state = {}  # no batch can tell whether it is better: it is kept
             return message
         try:
             journal.record(journal.evaluate())
         except NumericalError as error:
-            return f"The last step led where the matrix cannot be factorised. {error}"
+            return f"The last step led to a matrix that cannot be factorised. {error}"
         return message
 
     def _batches(self, journal: Journal) -> Iterator[Tensor | None]:
-        """Yield the row numbers of each step's batch; None for all rows."""
+        """Yield the row indices of each step's batch; None for all rows."""
         n, size = len(journal.data), _size(journal)
         while True:
             if size == n:

@@ -1,4 +1,4 @@
-"""The library's own recipe: from coarse to fine."""
+"""The library's default recipe: from coarse to fine."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ __all__ = ["LEARNED_FROM", "Auto"]
 
 COARSE_ROWS, FINE_ROWS = 500, 800
 START_STEPS, COARSE_STEPS, FINE_STEPS = 6, 10, 5
-# A kernel that is to serve more rows is worth more: from so many rows on, rows to learn it from, and steps.
+# A kernel for more rows deserves more effort: from this many rows on, more rows to learn from and more steps.
 WORTH_MORE = {4000: (1200, 8), MANY: (2000, 10)}
-# A change of the objective by less cannot alter predictions that matter.
+# A smaller change of the objective cannot alter predictions noticeably.
 STAGE_TOL = 1e-5
-LEARNED_FROM = 2000  # rows at most whose matrices are held
+LEARNED_FROM = 2000  # maximum number of rows whose matrices are held
 
 
 @saved("learn-auto")
 class Auto(LearningMethod):
     """Leave-one-out loss with a small complexity term: first equal length scales, then one for each feature.
 
-    A few steps by the Brier loss, whose valley is wide, lead to where the calibrated cross entropy takes over.
-    Hyperparameters of this kind need few rows: at most 800 decide them (1200 and 2000 of very many). What carries
-    over from a sample to all rows is the absolute ridge ``n lambda``, not lambda. The default kernel ends as the mean
-    of what the two stages have found: equal length scales vary less from sample to sample, single ones follow the
-    features.
+    A few steps with the Brier loss, which has a wide basin, lead to a start for the calibrated cross entropy.
+    Such hyperparameters need few rows: at most 800 decide them (1200 or 2000 if there are very many). The absolute
+    ridge ``n lambda``, not lambda, carries over from a sample to all rows. The default kernel is the mean of the
+    results of both stages: equal length scales vary less from sample to sample, separate ones follow the features.
 
     Parameters
     ----------
     complexity_weight : float or str, default="1/n"
     max_iter : int or None, default=None
-        Most steps in each stage; ``None`` is the recipe's own number.
+        Maximum number of steps in each stage; ``None`` is the recipe's own number.
     tol : float, default=1e-5
         A stage ends when the objective changes by less, relative to its size.
     kernel_share, holdout_share : float or None, default=None
@@ -111,7 +110,7 @@ class Auto(LearningMethod):
 
 @dataclass(frozen=True)
 class _Stages:
-    """Stages of learning that hand on their hyperparameters, each on rows of its own."""
+    """Stages of learning that pass on their hyperparameters, each on its own rows."""
 
     method: Auto
     task: LearningTask
@@ -123,7 +122,7 @@ class _Stages:
         return float(self.hyper.ridge.detach())
 
     def run(self, rows: TrainingSet, loss: Loss, steps: int) -> TrainingResult:
-        """Learn from some rows, which change ``hyper`` in place."""
+        """Learn from some rows; ``hyper`` changes in place."""
         method, task, n = self.method, self.task, self.task.data.total_weight
         many = task.precision == "auto" and len(task.data) > MANY
         precision = "auto" if many else "double" if task.precision == "auto" else task.precision

@@ -1,4 +1,4 @@
-"""Ways to hold the embedding of all rows: what ``solver=`` takes.
+"""Solvers for the embedding of all rows: the values of ``solver=``.
 
 ==============  ===================  =======================  =======================================
 word            object               cost                     what it is
@@ -40,5 +40,5 @@ SOLVERS: dict[str, type[Solver]] = {each.word: each for each in (Auto, Exact, La
 
 
 def solver_of(given: Any, owner: str) -> Solver:
-    """Return the solver behind what a user passed as ``solver``: a word or an object."""
+    """Return the solver behind a ``solver`` argument: a word or an object."""
     return option_of(given, SOLVERS, "solver", owner, kind=Solver)

@@ -1,4 +1,4 @@
-"""The solver that fits the number of rows and the memory."""
+"""The solver that is chosen by the number of rows and the memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
 
 @saved("auto-solver")
 class Auto(Solver):
-    """Exact up to 8000 rows, landmarks beyond, by cost and by the memory there is.
+    """Exact up to 8000 rows, landmarks beyond or if memory is short.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Auto(Solver):
         self.precision = precision
 
     def for_rows(self, n_rows: int) -> Solver:
-        """Return the solver for so many rows."""
+        """Return the solver for this number of rows."""
         exact = Exact(precision=self.precision)
         if n_rows <= EXACT_UP_TO and exact.n_bytes(n_rows) < 0.9 * free_memory():
             return exact

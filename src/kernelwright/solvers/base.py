@@ -1,4 +1,4 @@
-"""What all solvers share."""
+"""The base class of solvers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRECISIONS = {"auto", "single", "double"}
 
 
 class Solver(Option):
-    """A way to hold the embedding of all rows."""
+    """A way to compute and store the embedding of all rows."""
 
     precision: str = "auto"
 
@@ -31,7 +31,7 @@ class Solver(Option):
 
     @abstractmethod
     def n_bytes(self, n_rows: int) -> float:
-        """Estimate the memory that the matrices take at their peak; measured by the robustness tests."""
+        """Estimate the peak memory of the matrices; the robustness tests measure it."""
 
     @abstractmethod
     def solve(self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator) -> Solution:
@@ -39,7 +39,7 @@ class Solver(Option):
 
     @property
     def advice(self) -> str:
-        """What to do where the memory does not suffice."""
+        """What to do if memory is short."""
         return "Use fewer (n), or fewer rows."
 
     def described(self, n_rows: int) -> str:
@@ -54,10 +54,10 @@ def usual_landmarks(n: int) -> int:
 
 
 def warn_of_fallback(reason: str) -> None:
-    """Warn that single precision was given up for double."""
+    """Warn that double precision was used instead of single."""
     warnings.warn(
-        f"{reason} The system was solved in double precision instead. A very small ridge, or inputs of a size that "
-        "single precision does not hold, are the usual reasons.",
+        f"{reason} The system was solved in double precision instead. A very small ridge, or inputs too large for "
+        "single precision, are the usual causes.",
         PrecisionWarning,
         stacklevel=5,
     )

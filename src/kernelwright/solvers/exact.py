@@ -22,7 +22,7 @@ from kernelwright.uncertainty.links import LeftOutOutputs
 
 __all__ = ["Exact", "solve_exactly"]
 
-SINGLE_RESIDUAL = 1e-4  # by which outputs at training rows may miss, with kernel values of single precision
+SINGLE_RESIDUAL = 1e-4  # allowed error of outputs at training rows, with single precision kernel values
 
 
 @saved("exact-solver")
@@ -32,12 +32,12 @@ class Exact(Solver):
     Parameters
     ----------
     precision : {"auto", "single", "double"}, default="auto"
-        Of the kernel matrix that the final embedding is solved with; "auto" is double. "single" halves its memory and
-        takes less time; probabilities change in the sixth digit or so. Where the residual, checked in double, is too
-        large for that, the embedding is solved again in double, with a :class:`~kernelwright.PrecisionWarning`. With
-        "single", learning has factors in single precision too (but by "held-out", "folds", "cross-validation"):
-        solutions are refined to the residuals of double; the inverse that leave-one-out needs is good to five digits,
-        or that step is done in double. Predictions have kernel values in single precision.
+        Precision of the kernel matrix in the final solve; "auto" is double. "single" halves the memory and takes less
+        time; probabilities change in about the sixth digit. If the residual, checked in double, is too large for that,
+        the embedding is solved again in double, with a :class:`~kernelwright.PrecisionWarning`. With "single", learning
+        uses single precision factors too (except "held-out", "folds" and "cross-validation"): solutions are refined to
+        double precision residuals. The inverse for leave-one-out is accurate to five digits, or that step is done in
+        double. Predictions use single precision kernel values.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Exact(Solver):
 
     @property
     def advice(self) -> str:  # noqa: D102
-        return "Use solver='nystroem' where there is one ('auto' does), or fit on a sample of the rows."
+        return "Use solver='nystroem' if the estimator has it ('auto' does), or fit on a sample of the rows."
 
     def described(self, n_rows: int) -> str:  # noqa: D102
         return f"An exact embedding of {n_rows} distinct rows"
@@ -72,7 +72,7 @@ class Exact(Solver):
 
 
 def solve_exactly(kernel: Kernel, data: TrainingSet, ridge: float, *, precision: str = "auto") -> Solution:
-    """Solve the dual form on all rows, in double precision unless "single"; leave-one-out in closed form."""
+    """Solve the dual form on all rows, in double precision unless "single"; leave-one-out is in closed form."""
     if precision == "single" and (found := _exact_in_single(kernel, data, ridge)) is not None:
         return found
     K = kernel.matrix(data.points)
@@ -80,7 +80,7 @@ def solve_exactly(kernel: Kernel, data: TrainingSet, ridge: float, *, precision:
 
 
 def _exact_in_single(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution | None:
-    """With matrix and factor in single precision; None, with a warning, where that cannot be made accurate."""
+    """Solve with matrix and factor in single precision; return None, with a warning, if that is not accurate."""
     K = copy.deepcopy(kernel).to(torch.float32).matrix(data.points.to(torch.float32)).to(torch.float32)
     try:
         embedding = embed_in_single(K, data, ridge)
@@ -91,8 +91,8 @@ def _exact_in_single(kernel: Kernel, data: TrainingSet, ridge: float) -> Solutio
     with torch.no_grad():
         fitted = data.prior + kernel.forward(data.points[some], data.points) @ embedding.coefficients
     residual = float((fitted - embedding.fitted[some]).abs().max())
-    if not residual <= SINGLE_RESIDUAL:  # also where it is not a number
-        warn_of_fallback(f"A kernel matrix of single precision leaves a residual of {residual:.1e}.")
+    if not residual <= SINGLE_RESIDUAL:  # also if it is NaN
+        warn_of_fallback(f"A kernel matrix in single precision leaves a residual of {residual:.1e}.")
         return None
     return _dual_solution(embedding, nearest_other(K, data).double(), "single")
 

@@ -28,7 +28,7 @@ FEATURE_ROWS = 4096  # rows whose features are held at once
 
 
 class Explicit(Solver):
-    """The features of a :class:`~kernelwright.kernels.FeatureKernel`, as they are."""
+    """The features of a :class:`~kernelwright.kernels.FeatureKernel`, unchanged."""
 
     word: ClassVar[str] = "explicit"
 
@@ -36,7 +36,7 @@ class Explicit(Solver):
         return 0
 
     def n_bytes(self, n_rows: int) -> float:  # noqa: D102
-        return 0.0  # refuse_too_many_features knows how many there are
+        return 0.0  # refuse_too_many_features checks the memory instead
 
     def solve(  # noqa: D102
         self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator
@@ -52,7 +52,7 @@ class Fourier(Solver):
     Parameters
     ----------
     n : int or None, default=None
-        Number of features; ``None`` is as many as :class:`Landmarks` would take landmarks.
+        Number of features; ``None`` is the number of landmarks that :class:`Landmarks` would take.
     """
 
     word: ClassVar[str] = "fourier"
@@ -83,13 +83,13 @@ def _solve_features(features: FeatureMap, data: TrainingSet, ridge: float, gener
 
 
 def refuse_too_many_features(features: FeatureMap) -> None:
-    """Raise :class:`MemoryBudgetError` where the sums, their factor and a copy would not fit."""
+    """Raise a :class:`MemoryBudgetError` if the sums, their factor and a copy would not fit."""
     p = features.n_features
-    check_memory(4 * 8.0 * p**2, f"An embedding of {p} features", "Use fewer of them (n_features).")
+    check_memory(4 * 8.0 * p**2, f"An embedding of {p} features", "Use fewer features (n_features).")
 
 
 def sum_up(features: FeatureMap, data: TrainingSet) -> Moments:
-    """Sum up the moments of all rows, some rows at a time."""
+    """Sum up the moments of all rows, one block of rows at a time."""
     refuse_too_many_features(features)
     blocks = (data.subset(rows) for rows in torch.arange(len(data)).split(FEATURE_ROWS))
     with torch.no_grad():
@@ -97,7 +97,7 @@ def sum_up(features: FeatureMap, data: TrainingSet) -> Moments:
 
 
 def solve_sums(sums: FeatureSums, features: FeatureMap, ridge: float) -> Solution:
-    """Solve the primal form of rows that have been summed up, with leave-one-out outputs at a sample of them."""
+    """Solve the primal form for summed rows, with leave-one-out outputs at a sample of them."""
     sample = sums.sample
     with torch.no_grad():
         Z = features(sample.points).double()

@@ -1,4 +1,4 @@
-"""Rows that are held out of an embedding, to calibrate on."""
+"""Rows that are held out of an embedding for calibration."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["hold_out"]
 
 
 def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[TrainingSet, TrainingSet]:
-    """Split off about ``size`` random rows, at least one: of every stratum its share, never all of it.
+    """Split off a stratified random part of about ``size`` rows, at least one; no stratum is taken completely.
 
-    Groups go or stay as a whole. Of equal rows that were merged some may go: their point keeps the others' weight.
+    Groups stay together. If only some of the rows merged into a point are taken, it keeps the weight of the others.
     """
     rows = data.unmerged()
     held = _held_groups(rows, size, generator) if rows.groups is not None else _held_rows(rows, size, generator)
@@ -28,7 +28,7 @@ def hold_out(data: TrainingSet, size: int, generator: torch.Generator) -> tuple[
 
 
 def _held_rows(data: TrainingSet, size: int, generator: torch.Generator) -> Tensor:
-    """Which rows are held out; where there are not too many strata, each that has two rows gives one."""
+    """Return which rows are held out; if there are not too many strata, each with two rows gives one."""
     order = torch.randperm(len(data), generator=generator)
     held = torch.zeros(len(data), dtype=torch.bool)
     stays = torch.zeros(len(data), dtype=torch.bool)
@@ -38,16 +38,16 @@ def _held_rows(data: TrainingSet, size: int, generator: torch.Generator) -> Tens
         least = min(1, len(own) - 1) if len(strata) <= size else 0
         held[own[: max(int(len(own) * size / len(data)), least)]] = True
         stays[own[-1]] = True
-    # Strata that are too small for a share of their own have one together.
+    # Strata that are too small for a share of their own are pooled.
     others = order[~(held | stays)[order]]
     held[others[: max(size - int(held.sum()), 0)]] = True
-    if not bool(held.any()):  # one row of the largest
+    if not bool(held.any()):  # take one row of the largest stratum
         held[(data.strata == data.strata.bincount().argmax()).nonzero()[0]] = True
     return held
 
 
 def _held_groups(data: TrainingSet, size: int, generator: torch.Generator) -> Tensor:
-    """Whole groups in random order until there are enough rows; one that has the last row of a stratum stays."""
+    """Draw whole groups in random order until there are enough rows; skip one that has the last row of a stratum."""
     assert data.groups is not None
     held = torch.zeros(len(data), dtype=torch.bool)
     names = data.groups.unique()
@@ -62,7 +62,7 @@ def _held_groups(data: TrainingSet, size: int, generator: torch.Generator) -> Te
             break
     if not bool(held.any()):
         raise ValueError(
-            "No group can be held out for the calibration: each has the last rows of a class. Use more groups, or "
-            "solver='exact', which leaves each out in turn."
+            "No group can be held out for the calibration: each holds the last rows of some class. Use more groups, or "
+            "solver='exact', which leaves out each group in turn."
         )
     return held

@@ -1,4 +1,4 @@
-"""A weighted subset of the rows."""
+"""The embedding of a weighted subset of the rows."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ HERDING_CANDIDATES = 5000  # of each class: their kernel matrix must fit
 
 @saved("herding-solver")
 class Herding(Solver):
-    """A subset that stands for each class: picked by kernel herding, weighted by how often each row was picked.
+    """A subset that represents each class: picked by kernel herding, weighted by how often each row was picked.
 
-    A row of great weight (one that many others equal) is picked again and again.
+    A row of large weight (one with many equal rows) is picked repeatedly.
 
     Parameters
     ----------
     n : int or None, default=None
-        Rows of the subset; ``None`` is as many as :class:`Landmarks` would take.
+        Number of rows in the subset; ``None`` is as many as :class:`Landmarks` would take.
     """
 
     word: ClassVar[str] = "herding"
@@ -64,14 +64,14 @@ class Herding(Solver):
             others &= ~torch.isin(data.groups, data.groups[picked])
         if not bool(others.any()):
             return found
-        # A picked row stands for many: to leave it out says little. Rows that were not picked are new.
+        # A picked row represents many, so leaving it out says little. Rows that were not picked serve as new rows.
         rows = data.subset(others).sample(LEFT_OUT_ROWS, generator)
         left_out, support = judged_by_new_rows(kernel, rows, data.points[picked], found.coefficients)
         return replace(found, left_out=left_out, support=support)
 
 
 def _pick(kernel: Kernel, data: TrainingSet, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Return the numbers of the picked rows, of each class its share, and their weights."""
+    """Return the indices of the picked rows, a share for each class, and their weights."""
     chosen, weights = [], []
     for stratum in data.strata.unique():
         own = (data.strata == stratum).nonzero()[:, 0]

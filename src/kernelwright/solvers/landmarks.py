@@ -1,4 +1,4 @@
-"""The span of landmarks, by preconditioned conjugate gradients."""
+"""The embedding in the span of landmarks, solved by preconditioned conjugate gradients."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from kernelwright.storage.saved import saved
 __all__ = ["Landmarks"]
 
 VALUE_ERROR = 1e-4  # of kernel values, relative to the largest
-LANDMARK_ERROR = 1e-3  # in the mean square, by which outputs may miss with landmarks, an approximation anyhow
-LANDMARK_CANDIDATES = 5  # rows that are looked at for each landmark
+LANDMARK_ERROR = 1e-3  # allowed mean square error of outputs with landmarks, which are approximate anyway
+LANDMARK_CANDIDATES = 5  # candidate rows for each landmark
 
 
 @saved("landmarks-solver")
 class Landmarks(Solver):
-    """The span of landmarks: ``n M`` work a step, in few steps of preconditioned conjugate gradients.
+    """The span of landmarks: ``n M`` work a step, with few steps of preconditioned conjugate gradients.
 
-    One row in twenty, at most 5000, is held out for the calibration.
+    One row in twenty, at most 5000, is held out for calibration.
 
     Parameters
     ----------
     n : int or None, default=None
-        Number of landmarks. ``None`` is 4000 (half of the rows if these are fewer than 8000), beyond 80,000 rows one
-        in 20, at most 7500, and fewer where memory is short.
+        Number of landmarks. ``None`` is 4000 (half of the rows if these are fewer than 8000); beyond 80,000 rows one
+        in 20, at most 7500; fewer if memory is short.
     precision : {"auto", "single", "double"}, default="auto"
-        Of kernel values; "auto" is single if there are more than 16 million of them. The system is not solved as far
-        in single precision, so probabilities change in the third digit.
+        Precision of kernel values; "auto" is single if there are more than 16 million of them. In single precision the
+        system is solved less accurately, so probabilities change in the third digit.
     """
 
     word: ClassVar[str] = "nystroem"
@@ -78,13 +78,13 @@ class Landmarks(Solver):
         if n_landmarks >= len(data):  # all rows are landmarks
             return solve_exactly(kernel, data, ridge, precision=self.precision)
         rest, held = hold_out(data, min(len(data) // 20, LEFT_OUT_ROWS), generator)
-        noise = ridge * data.total_weight  # what stays the same for some of the rows
+        noise = ridge * data.total_weight  # stays the same for a subset of the rows
         landmarks = _landmarks(kernel, rest, noise, n_landmarks, generator)
         rows, embedding = _by_landmarks(kernel, rest, noise / rest.total_weight, landmarks, self.precision)
         if not embedding.residual <= 10.0 * RESIDUAL[rows.dtype]:
             warnings.warn(
                 f"Conjugate gradients stopped after {embedding.n_iter} steps at a relative residual of "
-                f"{embedding.residual:.1e}. Likely causes: (a) a very small ridge: raise it; (b) weights of rows that "
+                f"{embedding.residual:.1e}. Likely causes: (a) a very small ridge: raise it; (b) row weights that "
                 "differ by orders of magnitude. Or use solver='exact'.",
                 ConvergenceWarning,
                 stacklevel=4,
@@ -97,9 +97,9 @@ class Landmarks(Solver):
 
 
 def _landmarks(kernel: Kernel, data: TrainingSet, noise: float, size: int, generator: torch.Generator) -> Tensor:
-    """A third spread over all rows, the others drawn by the squared loss of an embedding by that third.
+    """Choose a third of the landmarks spread over all rows, the others by the squared loss of that third's embedding.
 
-    What lies between classes needs more landmarks than what lies within one.
+    The region between classes needs more landmarks than the region within one class.
     """
     size = min(size, len(data))
     first = data.spread(-(-size // 3), generator)
@@ -121,9 +121,9 @@ def _landmarks(kernel: Kernel, data: TrainingSet, noise: float, size: int, gener
 def _by_landmarks(
     kernel: Kernel, data: TrainingSet, ridge: float, landmarks: Tensor, precision: str
 ) -> tuple[KernelRows, NystroemEmbedding]:
-    """Kernel values of the precision that is asked for, and the embedding; of double if single does not do.
+    """Return kernel values in the requested precision, and the embedding; in double if single is not accurate enough.
 
-    That is said where single was asked for.
+    If single precision was requested explicitly, this gives a warning.
     """
     dtype = {"auto": None, "single": torch.float32, "double": torch.float64}[precision]
     rows = KernelRows(kernel, data.points, landmarks, dtype=dtype)
@@ -138,20 +138,20 @@ def _by_landmarks(
         return rows, embedding
     if precision == "single":
         warn_of_fallback(trouble)
-    del rows, embedding  # both matrices at once may not fit
+    del rows, embedding  # both matrices may not fit at the same time
     return _by_landmarks(kernel, data, ridge, landmarks, "double")
 
 
 def _trouble_with_single(kernel: Kernel, rows: KernelRows, landmarks: Tensor, coefficients: Tensor) -> str:
-    """What is wrong with kernel values of single precision at some of the rows, if anything is."""
+    """Return what is wrong with single precision kernel values at some of the rows; an empty text if nothing is."""
     some = rows.points[spread_rows(len(rows.points))]
     with torch.no_grad():
         exact_values = kernel.forward(some, landmarks)
         error = rows.kernel.forward(some.to(rows.dtype), rows.landmarks).double() - exact_values
     of_values = float(error.abs().max() / exact_values.abs().max())
     of_outputs = float((error @ coefficients).square().mean().sqrt())
-    if not of_values <= VALUE_ERROR:  # so the coefficients are those of another kernel
-        return f"Kernel values of single precision are off by {of_values:.1e}."
+    if not of_values <= VALUE_ERROR:  # the coefficients would belong to another kernel
+        return f"Kernel values in single precision are off by {of_values:.1e}."
     if not of_outputs <= LANDMARK_ERROR:
-        return f"Kernel values of single precision change outputs by {of_outputs:.1e}."
+        return f"Kernel values in single precision change outputs by {of_outputs:.1e}."
     return ""

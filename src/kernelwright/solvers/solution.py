@@ -1,4 +1,4 @@
-"""What a solver returns: an embedding, and what it says of rows left out."""
+"""The result of a solver: an embedding with its outputs at fitted and left-out rows."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from kernelwright.uncertainty.links import LeftOutOutputs
 
 __all__ = ["LEFT_OUT_ROWS", "Solution", "judged_by_new_rows"]
 
-LEFT_OUT_ROWS = 5000  # rows whose leave-one-out outputs are enough to calibrate on
+LEFT_OUT_ROWS = 5000  # rows whose leave-one-out outputs are enough for calibration
 
 
 @dataclass(frozen=True)
 class Solution:
-    """An embedding, what it says of rows it was solved on, and what it says of rows left out."""
+    """An embedding, its outputs at fitted rows, and its outputs at left-out rows."""
 
-    points: Tensor | None  # those the coefficients belong to; None where they belong to features
+    points: Tensor | None  # points of the coefficients; None if they belong to features
     coefficients: Tensor
     squared_norm: float
     fitted: Tensor  # outputs at ``fitted_rows``
     fitted_rows: TrainingSet
     left_out: LeftOutOutputs  # probabilities are calibrated on these
     support: Support
-    jitter: float = 0.0  # what was added to the diagonal of the system so that it could be factorised
-    precision: str = "double"  # or "single": of the kernel values that the system is made of
-    features: FeatureMap | None = None  # those that the coefficients belong to, where there are no points
-    sums: FeatureSums | None = None  # of all rows, where there are features
+    jitter: float = 0.0  # number added to the diagonal of the system so that it could be factorised
+    precision: str = "double"  # or "single": precision of the kernel values in the system
+    features: FeatureMap | None = None  # the feature map of the coefficients, if there are no points
+    sums: FeatureSums | None = None  # sums over all rows, if there are features
 
 
 def judged_by_new_rows(
     kernel: Kernel, rows: TrainingSet, points: Tensor, coefficients: Tensor
 ) -> tuple[LeftOutOutputs, Support]:
-    """Return what coefficients at some points say of rows that they were not solved on."""
+    """Return outputs and support, by coefficients at some points, of rows that were not used to solve for them."""
     with torch.no_grad():
         K = kernel.forward(rows.points, points)
     support = KernelSupport.of(K.max(1).values, rows.weights)
