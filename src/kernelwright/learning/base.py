@@ -67,9 +67,9 @@ class LearningMethod(Option):
     """A way to choose a kernel's parameters and the ridge.
 
     All methods have two more settings. ``kernel_share`` is the random share of the rows from which the kernel, the
-    ridge and the scale of the inputs are learned; the embedding is then solved on the *other* rows, so that ``risk_bound``
-    has its fixed-kernel form. ``None`` uses all rows for both, which predicts better. ``holdout_share`` is the share of
-    the rows that are not fitted at all but kept for ``risk_bound("holdout")``.
+    ridge and the scale of the inputs are learned; the embedding is then solved on the *other* rows, so that
+    ``risk_bound`` has its fixed-kernel form. ``None`` uses all rows for both, which predicts better. ``holdout_share``
+    is the share of the rows that are not fitted at all but kept for ``risk_bound("holdout")``.
     """
 
     kernel_share: float | None

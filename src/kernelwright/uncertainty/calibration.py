@@ -178,8 +178,8 @@ def trust_in(log_p: Tensor, targets: Tensor, weights: Tensor, n: float) -> float
 
     ``1 / (1 + (18 / n)^3 / (1 + (E / 15)^4))`` with E the evidence: the number of nats by which left-out rows are
     predicted better than by the frequencies of the other rows. With a handful of rows, the best of many kernels looks
-    good by luck, and the same rows cannot show this; from a hundred rows on nothing changes. n is the number of all rows
-    (or groups), even if only some are left out. The constants were chosen on tables of pure noise and of weak
+    good by luck, and the same rows cannot show this; from a hundred rows on nothing changes. n is the number of all
+    rows (or groups), even if only some are left out. The constants were chosen on tables of pure noise and of weak
     signals with 15 to 60 rows, and checked on others by ``robustness/goals.py`` (``noise``).
     """
     weights, m = weights * (n / float(weights.sum())), targets.shape[1]
