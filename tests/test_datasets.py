@@ -51,7 +51,7 @@ def test_what_openml_gives_is_checked_and_cached(folders, monkeypatch):
     np.testing.assert_array_equal(first[0], again[0])
     np.testing.assert_array_equal(first[1], np.arange(100) % 2)
     assert [path.name for path in (folders / "cache").iterdir()] == ["fertility.npz"]
-    with pytest.raises(datasets.DataSetNotFoundError, match="not those expected"):
+    with pytest.raises(datasets.DataSetNotFoundError, match="not what was expected"):
         datasets.load("heart")
 
 
@@ -78,7 +78,7 @@ def test_offline_nothing_is_asked_of_the_network(folders, monkeypatch, how):
 def test_offline_may_be_said_not_to_be(folders, monkeypatch, how):
     monkeypatch.setenv("KERNELWRIGHT_OFFLINE", how)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **options: 1 / 0)
-    with pytest.raises(datasets.DataSetNotFoundError, match="did not give it: division by zero"):
+    with pytest.raises(datasets.DataSetNotFoundError, match="could not provide it: division by zero"):
         datasets.load("heart")
 
 
@@ -103,6 +103,6 @@ def test_a_cache_that_cannot_be_written_costs_a_warning_and_no_data(folders, mon
     (folders / "cache").write_text("a file where a folder should be")
     frame = type("Frame", (), {"data": np.arange(900.0).reshape(100, 9), "target": np.array(["N", "O"] * 50)})
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **options: frame)
-    with pytest.warns(UserWarning, match="could not be kept in the cache"):
+    with pytest.warns(UserWarning, match="could not be written to the cache"):
         X, _ = datasets.load("fertility")
     assert X.shape == (100, 9)

@@ -751,7 +751,7 @@ def test_a_matrix_that_would_not_fit_is_refused_before_it_is_allocated(monkeypat
 @pytest.mark.parametrize("learn", ["auto", None])
 def test_distances_as_a_precomputed_kernel_are_refused_with_advice(moons, learn):
     X, y = moons
-    with pytest.raises(ValueError, match="If the values are distances, turn them into similarities"):
+    with pytest.raises(ValueError, match="If the values are distances, convert them to similarities"):
         EmbeddingClassifier("precomputed", learn=learn, ridge=10.0).fit(cdist(X, X), y)
 
 
@@ -835,7 +835,7 @@ def test_an_outlier_too_large_to_be_squared_spoils_nothing_else(moons, kernel):
 
 def test_inputs_too_large_to_be_standardised_are_refused_in_words(moons):
     X, y = moons
-    with pytest.raises(ValueError, match="too large, or too small"):
+    with pytest.raises(ValueError, match="too large or too small"):
         EmbeddingClassifier(Gaussian(), scale="standard").fit(X * 1e200, y)
 
 

@@ -150,7 +150,7 @@ def test_a_missing_similarity_is_named(moons):
     X, y = moons
     S = bump(X, X)
     S[3, 5] = S[5, 3] = np.nan
-    with pytest.raises(ValueError, match=r"row 3 and column 5 is NaN .* leave out the objects"):
+    with pytest.raises(ValueError, match=r"row 3 and column 5 is NaN .* leave out objects"):
         KreinSVC("precomputed").fit(S, y)
 
 

@@ -400,7 +400,7 @@ def test_rows_without_weight_calibrate_nothing(gone):
 
 def test_groups_that_are_classes_leave_nothing_to_fit():
     X, y = blobs(60)
-    with pytest.raises(ValueError, match="needs two classes among the rows"):
+    with pytest.raises(ValueError, match="needs at least two classes in the other rows"):
         PredictionSets(LogisticRegression(), method="cross").fit(X[y < 2], y[y < 2], groups=y[y < 2])
 
 

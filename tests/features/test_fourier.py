@@ -43,7 +43,7 @@ def test_fourier_features_of_a_learned_kernel(kernel):
 
 
 def test_a_kernel_without_a_known_spectrum_is_refused():
-    with pytest.raises(ValueError, match=r"not of Polynomial\. Use solver='nystroem'"):
+    with pytest.raises(ValueError, match=r"not Polynomial\. Use solver='nystroem'"):
         fourier_features(kernels.Polynomial(), 100, 4, seed=0)
 
 

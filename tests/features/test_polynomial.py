@@ -23,7 +23,7 @@ def test_the_number_of_monomials(n_inputs, degree, expected):
 
 
 def test_the_number_is_not_known_before_points_are():
-    with pytest.raises(ValueError, match="known once the map has seen inputs"):
+    with pytest.raises(ValueError, match="depends on the inputs: call fit"):
         _ = Polynomial().n_features
 
 

@@ -77,12 +77,12 @@ def test_data_frames_of_unknown_length(rows):
 
 def test_what_does_not_fit_together_is_said(rows):
     X, y, _ = rows
-    with pytest.raises(ValueError, match="X has 100 rows and y has 99: each row needs one"):
+    with pytest.raises(ValueError, match="X has 100 rows and y has 99: the numbers must be equal"):
         read(da.from_array(X, chunks=40), y[:99])
     table = dd.from_pandas(pd.DataFrame(X), npartitions=4)
     with pytest.raises(ValueError, match="pass y as a Dask collection with the same partitions"):
         read(table, y)
-    with pytest.raises(ValueError, match="X has 4 chunks and y has 2, of lengths that are not known"):
+    with pytest.raises(ValueError, match="X has 4 chunks and y has 2, of unknown lengths"):
         read(table, dd.from_pandas(pd.Series(y), npartitions=2))
     with pytest.raises(ValueError, match="only one class"):
         read(da.from_array(X, chunks=40), np.zeros(100))

@@ -141,5 +141,5 @@ def test_one_group_cannot_be_left_out():
     kept = np.array([True, True, False])
     assert counted_groups(None, kept) is None
     assert counted_groups(["b", "a", "c"], kept).tolist() == [1, 0]
-    with pytest.raises(ValueError, match="at least 2 different groups among the rows that count"):
+    with pytest.raises(ValueError, match="at least 2 different groups among rows of positive weight"):
         counted_groups(["a", "a", "b"], kept)

@@ -158,5 +158,5 @@ def test_a_column_whose_spread_cannot_be_told_is_refused_by_its_number(scale, si
     table[:, 0] *= size
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(ValueError, match=r"column 0 .*too large, or too small"):
+        with pytest.raises(ValueError, match=r"column 0 .*too large or too small"):
             fit_scaler(scale, table)

@@ -59,7 +59,7 @@ def test_a_classifier_ranks_named_columns_and_leaves_constants_last():
 def test_a_classifier_warns_of_a_scale_at_its_bound():
     X, y = RNG.normal(size=(60, 2)), np.arange(60) % 2
     model = EmbeddingClassifier(Gaussian([1.0, 1e5]), learn=None, ridge=0.1).fit(X, y)
-    with pytest.warns(UserWarning, match=r"1 length scales sit at a bound .* 'x1' \(upper\)"):
+    with pytest.warns(UserWarning, match=r"1 length scales have reached a learning bound: .*'x1' \(upper\)"):
         model.relevance()
 
 

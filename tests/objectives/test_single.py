@@ -22,7 +22,7 @@ def test_what_single_precision_cannot_do_is_done_in_double_and_said(name):
     data = TrainingSet.of(X, one_hot(np.arange(50) % 2, 2))
     hyper = Hyperparameters(Gaussian(2.0), 1e-9)
     double = objective_named(name, complexity_weight=0.1)(hyper, data)
-    with pytest.warns(PrecisionWarning, match="Learning goes on in double precision"):
+    with pytest.warns(PrecisionWarning, match="Learning continues in double precision"):
         single = objective_named(name, complexity_weight=0.1, precision="single")(hyper, data)
     assert single.value == double.value
     with warnings.catch_warnings():
@@ -52,5 +52,5 @@ def test_only_who_asked_is_told(precision, said):
         warnings.simplefilter("always")
         go_on_in_double(NumericalError("Too far."), Setting(0.1, 0.0, 1.0, BRIER, precision))
     assert [str(each.message) for each in caught] == [
-        "Too far. Learning goes on in double precision where this happens."
+        "Too far. Learning continues in double precision in such steps."
     ] * said

@@ -55,7 +55,7 @@ def test_moments_add_up_in_any_order():
 
 def test_too_many_features_are_refused_before_they_are_summed():
     data = TrainingSet.of(torch.zeros(4, 2, dtype=torch.float64), torch.eye(2, dtype=torch.float64)[[0, 1, 0, 1]])
-    with pytest.raises(MemoryBudgetError, match=r"An embedding of 2000000 features needs about .* Use fewer of them"):
+    with pytest.raises(MemoryBudgetError, match=r"An embedding of 2000000 features needs about .* Use fewer features"):
         sum_up(RandomFourier(2_000_000), data)
 
 

@@ -66,7 +66,7 @@ def test_fields_are_known_from_the_class_where_it_says_them(registry):
 
 def test_a_stable_name_is_given_once(registry):
     registry.saved("plain")(Plain)
-    with pytest.raises(ValueError, match="The stable name 'plain' of Record is that of Plain"):
+    with pytest.raises(ValueError, match="The stable name 'plain' of Record is taken by Plain"):
         registry.saved("plain")(Record)
     assert registry.by_name("plain").cls is Plain
     assert registry.of(Record) is None
@@ -80,23 +80,23 @@ def test_a_module_can_be_executed_anew(registry):
 
 
 @pytest.mark.parametrize("name", ["", "Plain", "a.b", "a_b", "-a", "a--b", "a-", "ä"])
-def test_stable_names_are_small_letters_with_hyphens(name, registry):
-    with pytest.raises(ValueError, match="small letters with hyphens"):
+def test_stable_names_are_lower_case_with_hyphens(name, registry):
+    with pytest.raises(ValueError, match="must be lower case with hyphens"):
         registry.saved(name)(Plain)
 
 
 @pytest.mark.parametrize(
     ("cls", "declared", "sentence"),
     [
-        (Plain, {"version": 2}, "of version 2: pass an upgrade"),
-        (Plain, {"version": 0}, "version of Plain must be a whole number from 1"),
+        (Plain, {"version": 2}, "has version 2: pass an upgrade"),
+        (Plain, {"version": 0}, "version of Plain must be an integer of at least 1"),
         (Plain, {"fields": "method"}, "'method', which is one of its methods"),
         (Plain, {"fields": "__class__"}, "'__class__', which"),
         (Plain, {"fields": "a b a"}, "Plain declares 'a' twice"),
         (Module, {"fields": "a", "buffers": "a"}, "Module declares 'a' twice"),
-        (Plain, {"parameters": "a"}, "no torch module"),
-        (Record, {"fields": "a"}, "are its own: none are to be declared"),
-        (Pair, {"fields": "left"}, "are its own: none are to be declared"),
+        (Plain, {"parameters": "a"}, "is not a torch module"),
+        (Record, {"fields": "a"}, "are known from its definition: do not declare any"),
+        (Pair, {"fields": "left"}, "are known from its definition: do not declare any"),
         (Estimator, {"fields": "a", "transient": {"a": 1}}, "'a' of Estimator is either saved or transient"),
     ],
 )

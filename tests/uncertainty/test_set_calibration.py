@@ -68,7 +68,7 @@ def test_rows_that_no_fold_can_calibrate_count_as_missed():
 
 def test_cross_needs_two_classes_without_any_fold():
     rows = LabelledRows.of(X[Y < 2], Y[Y < 2], groups=Y[Y < 2])
-    with pytest.raises(ValueError, match="needs two classes"):
+    with pytest.raises(ValueError, match="needs at least two classes"):
         calibrate_cross(LogisticRegression(), rows, np.arange(2), PROMISE, n_folds=2, random_state=0)
 
 

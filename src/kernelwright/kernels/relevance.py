@@ -63,7 +63,7 @@ def rank_features(kernel: nn.Module, names: Sequence[str], columns: np.ndarray, 
     parts = [part for part in parts if part.log_lengthscale.shape == (len(columns),)]
     if not parts:
         raise ValueError(
-            "Relevance needs a kernel with one length scale per feature: the default kernel, or Gaussian(ard=True) "
+            "Relevance needs a kernel with a length scale for each feature: the default one, or Gaussian(ard=True) "
             f"and the like. Got {kernel!r} instead."
         )
     scales = np.stack([part.lengthscale.detach().numpy() for part in parts])

@@ -159,7 +159,7 @@ class Registry:
             raise ValueError(f"{cls.__name__} has version {declared.version}: pass an upgrade for older versions.")
         for field in declared.fields:
             if field.startswith("__") or callable(getattr(cls, field, None)):
-                raise ValueError(f"{cls.__name__} cannot declare the field {field!r}: it has a method of that name.")
+                raise ValueError(f"{cls.__name__} cannot declare the field {field!r}, which is one of its methods.")
         if both := sorted(declared.fields & declared.transient.keys()):
             raise ValueError(f"{both[0]!r} of {cls.__name__} is either saved or transient, not both.")
         known = self._by_name.get(name)
