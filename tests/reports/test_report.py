@@ -144,7 +144,7 @@ def test_all_sections_of_a_classifier_are_there(nasty):
 def test_the_summary_is_honest_about_better_and_worse(nasty):
     _, parsed = nasty
     assert "Its probabilities are clearly worse than those of logistic regression" in parsed.text
-    assert "There is no clear difference to random forest" in parsed.text
+    assert "There is no clear difference from random forest" in parsed.text
     assert "For probabilities on this table, prefer logistic regression." in parsed.text
 
 
@@ -155,7 +155,7 @@ def test_a_model_that_is_no_better_than_guessing_says_so():
     found = Evaluation.of(p, model.evaluation.labels, classes=model.classes, protocol="a coin")
     found.rivals["majority class"] = found.compare(np.full((n, 2), 0.5))
     text = Parsed(model_report(dataclasses.replace(model, evaluation=found))).text
-    assert "that difference may be chance" in text
+    assert "the difference may be due to chance" in text
     assert "not clearly better than the class frequencies alone" in text
 
 
@@ -181,7 +181,7 @@ def test_numbers_are_those_of_the_records(nasty):
 def test_without_an_evaluation_the_rest_is_there():
     page = model_report(tabular_model(table(), evaluated=False))
     parsed = Parsed(page)
-    assert "learned without cross-validation" in parsed.text
+    assert "trained without cross-validation" in parsed.text
     assert len(parsed.pictures()) == 5  # relevance, three maps, learning curves
     assert "cannot be made" not in page
 

@@ -43,4 +43,4 @@ def test_a_single_absurd_row_is_named():
     drift = find_drift(np.array([2.0, 0.0]), [], rows=np.array([2, 3]), row_word="line", n_support_rows=200)
     assert not drift.found
     assert drift.nowhere == (3,)
-    assert drift.sentences()[0].startswith("1 of 2 rows is like nothing the model has seen (line 3)")
+    assert drift.sentences()[0].startswith("1 of 2 rows is unlike all training rows (line 3)")

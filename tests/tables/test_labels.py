@@ -36,7 +36,7 @@ def test_classes_with_marks_and_units_stand_in_their_order():
 def test_spellings_are_told_and_kept_apart():
     _, classes, notes = labels_of(["Yes", "yes", "no", " yes ", "NO"])
     assert classes == ("NO", "Yes", "no", "yes")
-    assert "y: 'Yes' and 'yes' differ only in capital letters or blanks and are kept apart; if they mean" in notes
+    assert "y: 'Yes' and 'yes' differ only in case or blanks and are kept apart; if they mean" in notes
     assert "'NO' and 'no'" in notes
     assert spelling_notes(["New York", "new  york", "NEW YORK", "Rome"])[0].startswith(
         "'New York', 'new  york' and 'NEW YORK' differ"

@@ -28,7 +28,7 @@ def test_a_function_of_the_target_is_named(wages, n_classes):
     (leak,) = find_leaks(frame, labels, "wage class")
     assert leak.column == "log_wage"
     assert leak.accuracy > 0.97 > leak.other_accuracy
-    assert "Possible leak: log_wage alone tells 'wage class' in" in str(leak)
+    assert "Possible leak: log_wage alone predicts 'wage class' in" in str(leak)
 
 
 def test_a_code_of_the_class_and_a_gap_that_tells_it_are_named(wages, rng):

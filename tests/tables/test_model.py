@@ -80,7 +80,7 @@ def test_rows_without_a_label_are_left_out_and_lines_stay_right():
 @pytest.mark.parametrize(
     ("y", "sentence"),
     [
-        (["a"] * 30, "one value only, 'a'"),
+        (["a"] * 30, "only one value, 'a'"),
         ([None] * 30, "is empty"),
         ([f"k{k}" for k in range(30)], "30 classes in 30 rows, nearly one for each row"),
         ([0.5 + k for k in range(30)], "looks like a quantity"),
@@ -104,7 +104,7 @@ def test_notes_say_what_is_odd(frame):
     for words in (
         "Left out: id (a different whole number in every row)",
         "'yes' has 84 rows",
-        "One row only of class 'perhaps'",
+        "Only one row of class 'perhaps'",
     ):
         assert words in notes
 

@@ -135,8 +135,8 @@ def test_units_that_differ_are_not_merged():
 
 def test_codes_of_a_number_and_a_letter_are_categories():
     column = column_of([f"{k}{letter}" for k in range(1, 8) for letter in "ABC"] * 5)
-    assert (column.kind, column.treatment) == ("category", "a column for each of 21 categories")
-    assert column_of(["1st", "2nd", "3rd"] * 5).treatment == "a column for each of 3 categories"
+    assert (column.kind, column.treatment) == ("category", "one column for each of 21 categories")
+    assert column_of(["1st", "2nd", "3rd"] * 5).treatment == "one column for each of 3 categories"
 
 
 def test_numbers_without_the_unit_of_the_others_are_told():

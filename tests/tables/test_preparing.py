@@ -50,7 +50,7 @@ def test_what_is_new_is_found_with_its_lines():
 
 def test_a_column_that_is_not_there_is_named():
     columns = describe_columns(text_table(n=["1", "5"] * 6, c=["a", "b"] * 6))
-    with pytest.raises(ValueError, match=r"t.csv lacks the column 'c', which .* It has: n, other"):
+    with pytest.raises(ValueError, match=r"t.csv has no column 'c', which .* It has: n, other"):
         prepare(columns, text_table(n=["1"], other=["2"]))
 
 

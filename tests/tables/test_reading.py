@@ -88,8 +88,8 @@ def test_parquet(tmp_path):
         (b"a,b\n1,2\nx,caf\xe9\n", r"not UTF-8: byte 0xe9 at position 13 \(line 3\)"),
         (b"a,b\n1,\0\n", r"NUL byte at position 6 \(line 2\)"),
         ("a,b\n1,2\n".encode("utf-16"), "UTF-16"),
-        ('a,b\n1,"2\n3,4\n', "cannot be read beyond line 3"),
-        (gzip.compress(TEXT.encode(), mtime=0)[:-9], "compressed and damaged"),
+        ('a,b\n1,"2\n3,4\n', "cannot be read after line 3"),
+        (gzip.compress(TEXT.encode(), mtime=0)[:-9], "is a damaged compressed file"),
         (b"PAR1 and nothing else", "damaged Parquet"),
         (b"\xd0\xcf\x11\xe0 old", "a spreadsheet; save it as CSV"),
     ],
@@ -120,7 +120,7 @@ def test_no_file_a_folder_and_a_false_name(tmp_path, place):
         read_table(tmp_path / "nothing.csv")
     with pytest.raises(ValueError, match="is a folder"):
         read_table(tmp_path)
-    with pytest.raises(ValueError, match="is called Parquet but is not"):
+    with pytest.raises(ValueError, match="has the name of a Parquet file, but is not one"):
         read_table(place(TEXT, "false.parquet"))
 
 
@@ -137,14 +137,14 @@ def test_a_parquet_file_is_refused_by_the_number_of_rows_it_claims(tmp_path, mon
     write_table(pd.DataFrame({"x": np.zeros(300_000)}), tmp_path / "long.parquet")
     assert (tmp_path / "long.parquet").stat().st_size < 20_000
     monkeypatch.setattr("kernelwright.numerics.memory.free_memory", lambda: 1e6)
-    with pytest.raises(MemoryBudgetError, match="says it has 300000 rows"):
+    with pytest.raises(MemoryBudgetError, match="claims to have 300000 rows"):
         read_table(tmp_path / "long.parquet")
 
 
 def test_a_parquet_column_of_lists_is_refused(tmp_path):
     pytest.importorskip("pyarrow")
     write_table(pd.DataFrame({"x": [1, 2], "words": [["a"], ["b", "c"]]}), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="column 'words' holds lists or records"):
+    with pytest.raises(ValueError, match="column 'words' has lists or records"):
         read_table(tmp_path / "t.parquet")
 
 

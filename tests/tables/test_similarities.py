@@ -78,7 +78,7 @@ def test_a_list_of_pairs(written, header):
     [
         ("1,2,3,4\n2,1,3,4\n", "is not square: 2 rows and 4 columns"),
         ("1,2,3,4,5\n" * 5, "5 rows and columns of similarities, but there are 4 objects"),
-        ("1,2,3,4\n2,1,3,4\n3,9,1,4\n4,4,4,1\n", "is not symmetric: 'b' with 'c' is 3, the other way round 9"),
+        ("1,2,3,4\n2,1,3,4\n3,9,1,4\n4,4,4,1\n", "is not symmetric: 'b' with 'c' is 3, but the reverse is 9"),
         (
             ",a,b,c,x\na,1,2,3,4\nb,2,1,3,4\nc,3,3,1,4\nx,4,4,4,1\n",
             "similarities of 'x', which is not among the objects",
@@ -91,7 +91,7 @@ def test_a_list_of_pairs(written, header):
         ("1,2,3,4\n2,1,3,4\n3,3,huge,4\n4,4,4,1\n", "'huge' in line 3, column of 'c'"),
         (",,,\n" * 3 + ",,,\n", "no similarities"),
         ("one,two,value\na,b,1\nb,a,2\n", "not symmetric: 'a' with 'b' is 1"),
-        ("a,b,1\na,b,2\n", "gives 'a' with 'b' twice, and differently: line 2 and line 1"),
+        ("a,b,1\na,b,2\n", "gives 'a' with 'b' twice with different values: line 2 and line 1"),
         ("a,b,1\na,q,2\n", "similarities of 'q', which is not among"),
         ("a,b,1\na,c,many\n", "'many' in line 2, third column"),
         ("one,two,value\n", "no similarities"),

@@ -1,8 +1,8 @@
-"""How good are class probabilities: scores with intervals, and cross-validation next to rivals on the same folds.
+"""Evaluate class probabilities: scores with intervals, and cross-validation next to baselines on the same folds.
 
-Everything is a pure function of probabilities (n x classes) and integer labels that number their columns; what comes
-out is a frozen record of plain data, so that it can be saved with a model and drawn later. Intervals are at 95 % and
-treat the rows as independent.
+All functions are pure: they take probabilities (n x classes) and integer labels, which index the columns, and return
+frozen records of plain data, which can be saved with a model and plotted later. Intervals are 95 % intervals and treat
+the rows as independent.
 """
 
 from kernelwright.evaluation.cross_validation import (

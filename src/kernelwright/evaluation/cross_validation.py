@@ -1,4 +1,4 @@
-"""Cross-validation of a classifier beside rivals on the same folds."""
+"""Cross-validate a classifier next to rivals on the same folds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Evaluation", "HardRow", "Rival", "cross_validate", "hardest_rows", "
 class Rival:
     """Another method on the same rows.
 
-    ``gain`` is its log loss minus ours, compared row by row: ours is better where the interval lies above zero.
+    ``gain`` is its log loss minus ours, compared row by row: ours is better if the interval lies above zero.
     """
 
     scores: Scores
@@ -37,7 +37,7 @@ class Rival:
 @saved("hard-row")
 @dataclass(frozen=True)
 class HardRow:
-    """A row that the model got wrong, or right with little confidence."""
+    """A row that the model predicted wrongly, or correctly with low confidence."""
 
     row: int
     actual: str
@@ -49,7 +49,7 @@ class HardRow:
 def hardest_rows(
     probabilities: np.ndarray, labels: np.ndarray, *, rows: np.ndarray, classes: Sequence[str], count: int = 10
 ) -> list[HardRow]:
-    """The rows of largest log loss, worst first; ``rows`` are their numbers."""
+    """Return the rows with the largest log loss, worst first; ``rows`` are the row numbers."""
     losses = row_losses(probabilities, labels)
     predicted = probabilities.argmax(1)
     return [
@@ -67,25 +67,25 @@ def hardest_rows(
 @saved("evaluation")
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model said about rows that it had not seen, and how good that was.
+    """Out-of-sample predictions of a model, and their scores.
 
     Parameters
     ----------
     classes : tuple of str
     labels : ndarray of int, shape (n,)
-        Places in ``classes``.
+        Indices into ``classes``.
     probabilities : ndarray of shape (n, n_classes)
     rows : ndarray of int, shape (n,)
-        Number of each row in its table.
+        Row numbers in the table.
     protocol : str
         How it was measured, in words.
     scores : Scores
     seconds : float
-        Of learning and predicting.
+        Time for fitting and predicting.
     rivals : dict of str to Rival
         Other methods on the same rows.
     row_word : {"row", "line"}
-        What ``rows`` counts.
+        The unit of ``rows``.
 
     Examples
     --------
@@ -111,31 +111,31 @@ class Evaluation:
 
     @classmethod
     def of(cls, probabilities: np.ndarray, labels: np.ndarray, *, classes: Sequence[str], **rest: Any) -> Evaluation:
-        """Score probabilities; rows are numbered from 1 unless ``rows`` says otherwise."""
+        """Score probabilities; rows are numbered from 1 unless ``rows`` is given."""
         probabilities, labels = _checked(probabilities, labels)
         rest.setdefault("rows", np.arange(1, len(labels) + 1))
         scores = score(probabilities, labels)
         return cls(classes=tuple(classes), labels=labels, probabilities=probabilities, scores=scores, **rest)
 
     def confusion(self) -> np.ndarray:
-        """Rows of each class (down) by the class they were given (across)."""
+        """Count the rows by true class (down) and predicted class (across)."""
         return confusion_matrix(self.labels, self.probabilities.argmax(1), labels=range(len(self.classes)))
 
     def reliability(self, n_bins: int = 10) -> Reliability:
-        """Confidence against accuracy."""
+        """Compare confidence with accuracy in bins."""
         return reliability(self.probabilities, self.labels, n_bins)
 
     def hardest(self, count: int = 10) -> list[HardRow]:
-        """Rows of largest loss."""
+        """Return the rows with the largest log loss, worst first."""
         return hardest_rows(self.probabilities, self.labels, rows=self.rows, classes=self.classes, count=count)
 
     def compare(self, probabilities: np.ndarray, seconds: float = 0.0) -> Rival:
-        """Another method's probabilities for the same rows."""
+        """Compare another method's probabilities for the same rows."""
         gap = row_losses(probabilities, self.labels) - row_losses(self.probabilities, self.labels)
         return Rival(score(probabilities, self.labels), _mean(gap), seconds)
 
     def summary(self) -> dict[str, Any]:
-        """Numbers without the rows, as plain lists and dictionaries."""
+        """Return the results without the rows, as plain lists and dictionaries."""
         return {
             "protocol": self.protocol,
             "rows": len(self.labels),
@@ -148,10 +148,11 @@ class Evaluation:
 
 
 def prediction_sets(evaluation: Evaluation, probabilities: np.ndarray, coverage: float = 0.9) -> np.ndarray:
-    """Which classes are to be reckoned with, so that the true one is among them with probability ``coverage``.
+    """Return sets of classes that contain the true class with probability ``coverage``, as a boolean matrix.
 
-    Split conformal sets, with the rows of an evaluation to calibrate them: those classes whose probability is no
-    smaller than what the true class had there, but for a share 1 - coverage. The most probable class is always in.
+    These are split conformal sets, calibrated on the rows of an evaluation: a class is in the set unless its
+    probability is smaller than that of the true class in all but a share 1 - coverage of those rows. The most probable
+    class is always in the set.
 
     Examples
     --------
@@ -173,9 +174,9 @@ def prediction_sets(evaluation: Evaluation, probabilities: np.ndarray, coverage:
 
 
 def stratified_folds(labels: np.ndarray, folds: int = 5, *, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Places of training and test rows, with the classes in equal shares; fewer folds where a class is smaller.
+    """Return the indices of training and test rows of stratified folds; fewer folds if a class is smaller.
 
-    A fold that would leave one class alone to learn from, because the only row of the other is tested, is left out.
+    A fold whose training rows would all be of one class is left out.
 
     Examples
     --------
@@ -186,11 +187,11 @@ def stratified_folds(labels: np.ndarray, folds: int = 5, *, seed: int = 0) -> li
     """
     counts = np.bincount(labels)
     if counts.max() < 2:
-        raise ValueError("Cross-validation needs a class with at least two rows. Got one row of each.")
+        raise ValueError("Cross-validation needs a class with at least two rows. Got one row in each class.")
     smallest = counts[counts > 1].min()  # a class of one row cannot be in two folds anyway
     folds = max(2, min(folds, int(smallest)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a class of one row: it is tested without having been learned
+        warnings.simplefilter("ignore", UserWarning)  # a class of one row is tested without being in the training rows
         found = StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels[:, None], labels)
         return [(train, test) for train, test in found if len(np.unique(labels[train])) > 1]
 
@@ -205,22 +206,22 @@ def cross_validate(
     rivals: Mapping[str, Callable[[], Any]] | None = None,
     progress: Callable[[str], Any] = lambda name: None,
 ) -> Evaluation:
-    """Probabilities for every row by models that were learned without it, next to rivals on the same folds.
+    """Predict every row with a model that was trained without it, and do the same with rivals on the same folds.
 
     Parameters
     ----------
     make_model : callable
-        Makes an unfitted classifier, for integer labels.
+        Returns an unfitted classifier for integer labels.
     frame : array or data frame
     labels : ndarray of int
     classes : sequence of str
         Names of the classes 0, 1, ...
-    splits : list of (training places, test places)
+    splits : list of (training indices, test indices)
         See :func:`stratified_folds`.
     rivals : dict of str to callable, optional
-        Makers of other classifiers; one that fails on these rows (numbers near 1e300, say) is left out.
+        Makers of other classifiers; one that fails on these rows (for example on numbers near 1e300) is left out.
     progress : callable, optional
-        Called with the name of a method ("" is the model itself) after each of its fits.
+        Called after each fit with the name of the method ("" is the model itself).
 
     Examples
     --------
@@ -252,12 +253,12 @@ def cross_validate(
             started = time.perf_counter()
             try:
                 model = make().fit(_take(frame, train), labels[train])
-                # A class that the fold's training rows lack has no column, and so no probability.
+                # A class without training rows in this fold has no column; its probability stays zero.
                 found[name][np.ix_(test, model.classes_)] = model.predict_proba(_take(frame, test))
             except ValueError:
                 if not name:
                     raise
-                del found[name]  # that a rival cannot take such numbers is no reason to stop
+                del found[name]  # a rival that cannot handle such numbers is no reason to stop
             seconds[name] += time.perf_counter() - started
             progress(name)
     rows = np.flatnonzero(tested) + 1
@@ -268,7 +269,7 @@ def cross_validate(
         rows=rows,
         protocol=f"stratified cross-validation with {len(splits)} folds: "
         f"{'every row' if tested.all() else f'each of {tested.sum()} rows'} was predicted by a model that was "
-        "learned without it",
+        "trained without it",
         seconds=seconds[""],
     )
     ours.rivals.update({name: ours.compare(found[name][tested], seconds[name]) for name in found if name})

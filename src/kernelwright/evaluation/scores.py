@@ -1,4 +1,4 @@
-"""Scores of predicted probabilities, with their uncertainty."""
+"""Score predicted probabilities, with intervals."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["Score", "Scores", "score"]
 
 
 NORMAL = float(ndtri(0.975))
-SMALLEST = 1e-15  # a probability of zero would cost infinitely much
-BOOTSTRAP = (400, 20_000_000)  # samples, and rows in all of them together at most
+SMALLEST = 1e-15  # a probability of zero would have an infinite loss
+BOOTSTRAP = (400, 20_000_000)  # number of samples, and most rows in all samples together
 
 
 @saved("evaluation-score")
@@ -44,7 +44,7 @@ class Score:
 @saved("evaluation-scores")
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one method. Accuracy is better when higher, the others when lower."""
+    """The scores of one method. Higher is better for the accuracy, lower for the others."""
 
     accuracy: Score
     log_loss: Score
@@ -53,9 +53,10 @@ class Scores:
 
 
 def score(probabilities: np.ndarray, labels: np.ndarray) -> Scores:
-    """Accuracy, log loss, Brier score and expected calibration error (10 bins), each with its interval.
+    """Compute accuracy, log loss, Brier score and expected calibration error (10 bins), each with an interval.
 
-    The accuracy has Wilson's interval, log loss and Brier score that of a mean, the calibration error a bootstrap's.
+    The interval is Wilson's for the accuracy, that of a mean for log loss and Brier score, and a bootstrap interval
+    for the calibration error.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def score(probabilities: np.ndarray, labels: np.ndarray) -> Scores:
 
 
 def row_losses(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Minus the logarithm of the probability of each row's own class."""
+    """Return minus the logarithm of the probability of the true class, row by row."""
     return -np.log(np.clip(probabilities[np.arange(len(labels)), labels], SMALLEST, 1.0))
 
 
@@ -99,7 +100,7 @@ def _one_hot(labels: np.ndarray, m: int) -> np.ndarray:
 
 
 def _wilson(hits: int, n: int) -> Score:
-    """Wilson's interval of a share, which stays inside [0, 1] and is not empty at 0 or n hits."""
+    """Compute Wilson's interval of a share, which stays inside [0, 1] and is not empty at 0 or n hits."""
     interval = binomtest(hits, n).proportion_ci(method="wilson")
     return Score(hits / n, float(interval.low), float(interval.high))
 
@@ -111,7 +112,7 @@ def _mean(values: np.ndarray, lowest: float = -math.inf) -> Score:
 
 
 def _calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> Score:
-    """Bootstrap interval, moved by the bootstrap's own bias: a sum of absolute values grows with every resampling."""
+    """Compute a bootstrap interval, corrected for bias: resampling increases a sum of absolute values."""
     n, random = len(labels), np.random.default_rng(0)
     value = expected_calibration_error(probabilities, labels)
     samples = []

@@ -1,4 +1,4 @@
-"""Pictures and pages. They read results, never the insides of estimators."""
+"""Draw plots and report pages, from results and public methods only."""
 
 from kernelwright.reports.curves import (
     ConfusionDisplay,

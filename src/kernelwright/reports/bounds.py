@@ -1,4 +1,4 @@
-"""What theory promises about new rows, and what leaving rows out estimates, in words."""
+"""Report risk bounds and leave-one-out estimates in words."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ HSU2018 = (
 
 
 def bound_blocks(classifier: Any) -> list[Block]:
-    """The printed bound and two estimates, each with its parts and conditions."""
+    """Show the published bound and two estimates, each with its parts and conditions."""
     blocks: list[Block] = [
         Paragraph(
-            "A bound is a promise about new rows that needs no test rows; it is vacuous where it lies above the "
-            "largest possible loss. An estimate promises nothing, and is mostly much nearer to the truth."
+            "A bound is a guarantee about new rows that needs no test rows; it is vacuous if it lies above the "
+            "largest possible loss. An estimate guarantees nothing, but is usually much closer to the truth."
         )
     ]
     for method, loss in ASKED:
@@ -34,7 +34,7 @@ def _blocks_of(bound: RiskBound) -> list[Block]:
     word = "Upper bound" if bound.guaranteed else "Estimate"
     rows = [(name, number(value)) for name, value in bound.parts.items()]
     if bound.vacuous:
-        said = "This is vacuous: the loss is never above 1 anyway, so it says nothing."
+        said = "This is vacuous: the loss is never above 1 anyway."
     else:
         said = f"{'At most' if bound.guaranteed else 'About'} {number(bound.total)}."
     holds = f"Holds with probability {bound.confidence:g}." if bound.guaranteed else "No guarantee."

@@ -1,4 +1,4 @@
-"""The report of a classifier of tables: what was learned, how good it is, and what it looks at."""
+"""The report on a classifier for tables: what it learned, how good it is, and which features it uses."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["classifier_page"]
 
 
 def classifier_page(model: TabularModel) -> Page:
-    """All there is to say about a model."""
+    """Make the report page of a classifier."""
     sections = [
         ("Quality on new rows", lambda: quality(model)),
         ("Confusions", lambda: confusions(model)),
         ("Confidence", lambda: confidence(model)),
         ("Hardest rows", lambda: hardest(model)),
-        ("What it looks at", lambda: relevance(model)),
+        ("Relevant features", lambda: relevance(model)),
         ("Maps", lambda: maps(model)),
-        ("How it learned", lambda: learning(model)),
+        ("Training", lambda: learning(model)),
         ("Risk bounds", lambda: bound_blocks(model.classifier)),
         ("Columns", lambda: columns_section(model.columns)),
         ("Settings and versions", lambda: settings_section(_settings(model), model.versions)),
@@ -35,13 +35,13 @@ def classifier_page(model: TabularModel) -> Page:
 
 
 def summary(model: TabularModel) -> list[Block]:
-    """The model in plain words."""
+    """Describe the model in plain words."""
     rows = count_of(sum(model.class_counts), "row")
     columns = count_of(len(model.used), "column")
     blocks: list[Block] = [
         Paragraph(
-            f"Learned from {rows} and {columns} of {name_of_table(model.settings)}: which of "
-            f"{count_of(len(model.classes), 'class')} of {model.target} a row belongs to, and with what probability."
+            f"Trained on {rows} and {columns} of {name_of_table(model.settings)}. The model predicts the probability "
+            f"of each of {count_of(len(model.classes), 'class')} of {model.target}."
         )
     ]
     found = model.evaluation
@@ -54,7 +54,7 @@ def summary(model: TabularModel) -> list[Block]:
                 Tile(percent(scores.accuracy.value), "accuracy", interval(scores.accuracy, share=True)),
                 Tile(number(scores.log_loss.value), "log loss", interval(scores.log_loss)),
                 Tile(number(scores.calibration_error.value), "calibration error", interval(scores.calibration_error)),
-                Tile(f"{len(found.labels):,}", "rows it was tested on", "95 % intervals throughout"),
+                Tile(f"{len(found.labels):,}", "rows it was tested on", "all intervals are 95 % intervals"),
             ]
         )
     )
@@ -63,24 +63,24 @@ def summary(model: TabularModel) -> list[Block]:
 
 
 def judgement(found: Evaluation) -> list[str]:
-    """Sentences on how good it is, and next to what; also where it is not better."""
+    """Say how good the model is compared with its rivals, even if it is not better."""
     accuracy, majority = found.scores.accuracy, found.rivals.get("majority class")
-    text = f"On rows it had not seen it named the right class {percent(accuracy.value)} of the time"
+    text = f"Out of sample, it predicted the correct class for {percent(accuracy.value)} of the rows"
     if majority is not None:
         base = majority.scores.accuracy.value
-        text += f"; always naming the most frequent class would be right {percent(base)} of the time"
+        text += f"; always predicting the most frequent class would be correct for {percent(base)}"
         if accuracy.low <= base:
-            text += ", and that difference may be chance"
+            text += ", and the difference may be due to chance"
     sentences = [f"{text}."]
     if majority is not None and majority.gain.low <= 0:
         sentences.append(
-            "Its probabilities are not clearly better than the class frequencies alone: these columns may say little "
-            "about the classes, or there are too few rows."
+            "Its probabilities are not clearly better than the class frequencies alone: these columns may carry little "
+            "information about the classes, or there are too few rows."
         )
     openings = {
         "this model is better": "{subject} are clearly better than those of",
         "this model is worse": "{subject} are clearly worse than those of",
-        "no clear difference": "There is no clear difference to",
+        "no clear difference": "There is no clear difference from",
     }
     others = {name: verdict(rival) for name, rival in found.rivals.items() if name != "majority class"}
     subject = "Its probabilities"

@@ -1,4 +1,4 @@
-"""Curves of a classifier: how far its confidence can be trusted, what refusing to answer brings, how it learned."""
+"""Plots of a classifier: reliability diagram, rejection curve, confusion matrix and learning curve."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kernelwright.uncertainty.scores import Reliability, rejection_curve, reliab
 
 __all__ = ["ConfusionDisplay", "LearningCurveDisplay", "RejectionCurveDisplay", "ReliabilityDisplay"]
 
-DIAGONAL = "diagonal"  # marks axes that have one already
-NUMBERED_UP_TO = 15  # classes: cells of more are too small for a number
+DIAGONAL = "diagonal"  # marks axes that already have one
+NUMBERED_UP_TO = 15  # classes: with more, cells are too small for a number
 
 
 class ReliabilityDisplay:
     """Accuracy against confidence, in bins: a well-calibrated model lies on the diagonal.
 
-    Below the diagonal a model is surer than it should be. The number of rows is written at each bin of the first model
-    that is drawn; others can be drawn into the same axes.
+    Below the diagonal a model is overconfident. Several models can be drawn into the same axes; the number of rows in
+    each bin is shown for the first one.
 
     Parameters
     ----------
     curve : Reliability
     name : str, default=""
-        Of the model, for the legend.
+        Name of the model, for the legend.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class ReliabilityDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> ReliabilityDisplay:
-        """Draw what a fitted classifier says about rows that it was not fitted to."""
+        """Draw the predictions of a fitted classifier for held-out rows."""
         return cls.from_predictions(y, estimator.predict_proba(X), classes=estimator.classes_, **options)
 
     @classmethod
@@ -66,7 +66,7 @@ class ReliabilityDisplay:
         ax: Any = None,
         title: str | None = None,
     ) -> ReliabilityDisplay:
-        """Draw probabilities; ``classes`` says what their columns stand for, unless y numbers them."""
+        """Draw probabilities; ``classes`` are the classes of their columns, unless y holds column indices."""
         p = np.asarray(probabilities, dtype=np.float64)
         return cls(reliability(p, numbered(y, classes, p.shape[1]), n_bins), name).plot(ax=ax, title=title)
 
@@ -92,18 +92,18 @@ class ReliabilityDisplay:
             ax.set_title("calibration error")
         if title is not None:
             ax.set_title(plain(title, 80))
-        ax.set(xlabel="confidence in the named class", ylabel="share that is right", ylim=(-0.08, 1.06))
+        ax.set(xlabel="confidence in the predicted class", ylabel="share of correct predictions", ylim=(-0.08, 1.06))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
 class RejectionCurveDisplay:
-    """Accuracy on the rows that are answered, against how many are, if the most uncertain rows are refused first.
+    """Accuracy on the answered rows against their share, if the most uncertain rows are rejected first.
 
     Parameters
     ----------
     answered, accuracy : ndarray
-        As of :func:`kernelwright.uncertainty.scores.rejection_curve`.
+        As returned by :func:`kernelwright.uncertainty.scores.rejection_curve`.
     name : str, default=""
 
     Attributes
@@ -127,7 +127,7 @@ class RejectionCurveDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, uncertainty: str = "probability", **options: Any
     ) -> RejectionCurveDisplay:
-        """Draw a fitted classifier at rows that it was not fitted to.
+        """Draw the rejection curve of a fitted classifier on held-out rows.
 
         ``uncertainty`` is "probability" (one minus the confidence) or "entropy" (the estimator's own method).
         """
@@ -149,7 +149,7 @@ class RejectionCurveDisplay:
         ax: Any = None,
         title: str = "",
     ) -> RejectionCurveDisplay:
-        """Draw probabilities; ``uncertainty`` is a number for each row, one minus the confidence unless given."""
+        """Draw probabilities; ``uncertainty`` has a number for each row (default: one minus the confidence)."""
         p = np.asarray(probabilities, dtype=np.float64)
         curve = rejection_curve(p, numbered(y, classes, p.shape[1]), uncertainty)
         return cls(*curve, name).plot(ax=ax, title=title)
@@ -162,14 +162,14 @@ class RejectionCurveDisplay:
         self.line_.set_label(self.name or "model")
         if len(ax.lines) > 1:
             legend(ax, ax.lines, [line.get_label() for line in ax.lines], loc="lower left")
-        ax.set(xlabel="share of the rows that is answered", ylabel="accuracy on them", xlim=(0, 1.02))
+        ax.set(xlabel="share of rows answered", ylabel="accuracy on answered rows", xlim=(0, 1.02))
         ax.set_title(plain(title, 80) if title else "")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
 class ConfusionDisplay:
-    """How many rows of each class (down) were given which class (across), coloured by the share of the row's class.
+    """Confusion matrix: rows by true class (down) and predicted class (across), coloured by share of the true class.
 
     Parameters
     ----------
@@ -203,8 +203,8 @@ class ConfusionDisplay:
         ax: Any = None,
         title: str = "",
     ) -> ConfusionDisplay:
-        """Draw probabilities, or predicted labels; ``names`` are shown in place of the classes."""
-        if np.ndim(probabilities) == 1:  # labels: all probability on each
+        """Draw probabilities or predicted labels; ``names`` are shown in place of the classes."""
+        if np.ndim(probabilities) == 1:  # predicted labels have probability one
             classes = np.union1d(y, probabilities) if classes is None else classes
             probabilities = np.asarray(probabilities)[:, None] == np.asarray(classes)
         p = np.asarray(probabilities, dtype=np.float64)
@@ -215,7 +215,7 @@ class ConfusionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> ConfusionDisplay:
-        """Draw a fitted classifier."""
+        """Draw the confusion matrix of a fitted classifier."""
         return cls.from_predictions(y, estimator.predict_proba(X), classes=estimator.classes_, **options)
 
     def plot(self, *, ax: Any = None, title: str = "") -> ConfusionDisplay:
@@ -236,14 +236,14 @@ class ConfusionDisplay:
         small = 9 if m < 16 else 6
         ax.set_xticks(range(m), names, rotation=90 if m > 8 else 30, ha="center" if m > 8 else "right", fontsize=small)
         ax.set_yticks(range(m), names, fontsize=small)
-        ax.set(xlabel="class that was named", ylabel="actual class")
+        ax.set(xlabel="predicted class", ylabel="true class")
         ax.set_title(plain(title, 80) if title else "")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
 class LearningCurveDisplay:
-    """Objective, loss and complexity by step, with a gap wherever the objective itself changes.
+    """Objective, loss and complexity by step, with a gap wherever the objective function changes.
 
     Parameters
     ----------
@@ -271,11 +271,11 @@ class LearningCurveDisplay:
         return cls(estimator.history_).plot(ax=ax, title=title)
 
     def plot(self, *, ax: Any = None, title: str = "") -> LearningCurveDisplay:
-        """Draw into ``ax``; the complexity has an axis of its own on the right."""
+        """Draw into ``ax``; the complexity has its own axis on the right."""
         ax = new_axes(ax)
         right = ax.twinx()
         first = 0
-        marker = "o" if len(self.history) < 3 else None  # a line of one point is not seen
+        marker = "o" if len(self.history) < 3 else None  # a line through one point is invisible
         for _, group in itertools.groupby(self.history, key=lambda step: step.stage):  # a gap between stages
             stage = list(group)
             steps = np.arange(first, first + len(stage))

@@ -1,4 +1,4 @@
-"""What all pictures share: colours that can be told apart on white and on black, and names shown as they are."""
+"""Shared by all plots: colours for light and dark backgrounds, and names shown literally."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CLASS_COLOURS = (
     "#8b7355",
     "#868c96",
 )
-LONGEST = 28  # letters of a name in a picture; the page's tables have all of it
+LONGEST = 28  # characters of a name in a plot; tables on the page show it in full
 
 
 def new_axes(ax: Any, size: tuple[float, float] = (5.0, 3.8)) -> Any:
-    """The given axes, or new ones on a figure that no global state knows of."""
+    """Return the given axes, or new ones on a figure outside of pyplot's global state."""
     if ax is not None:
         return ax
     from matplotlib.figure import Figure
@@ -36,7 +36,7 @@ def new_axes(ax: Any, size: tuple[float, float] = (5.0, 3.8)) -> Any:
 
 
 def plain(name: Any, longest: int = LONGEST) -> str:
-    r"""A name of the user's as matplotlib shows it to the letter: no formulas, one line, not too long.
+    r"""Return a user's name in a form that matplotlib shows literally: no formulas, one line, not too long.
 
     Examples
     --------
@@ -48,14 +48,14 @@ def plain(name: Any, longest: int = LONGEST) -> str:
     """
     text = "".join(letter if letter.isprintable() else " " for letter in str(name))
     text = " ".join(text.split()) or "(blank)"
-    if len(text) > longest:  # the middle goes: names of one column's categories begin alike
+    if len(text) > longest:  # cut the middle: names of the categories of a column begin alike
         end = longest // 3
         text = f"{text[: longest - 1 - end]}…{text[-end:]}"
     return text.replace("$", r"\$")  # two bare dollar signs would begin and end a formula
 
 
 def legend(ax: Any, handles: Sequence[Any], names: Sequence[str], **where: Any) -> Any:
-    """A legend with any names: matplotlib by itself leaves out those that begin with an underscore."""
+    """Draw a legend with any names; matplotlib itself would leave out names that begin with an underscore."""
     numbers = [str(number) for number in range(len(names))]
     made = ax.legend(list(handles), numbers, fontsize="small", framealpha=0.8, **where)
     for text, name in zip(made.get_texts(), names, strict=True):
@@ -64,29 +64,29 @@ def legend(ax: Any, handles: Sequence[Any], names: Sequence[str], **where: Any) 
 
 
 def numbered(y: Any, classes: Any, n_columns: int) -> np.ndarray:
-    """Labels as numbers of the columns of probabilities; without ``classes`` they are such numbers already."""
+    """Return labels as column indices of the probabilities; without ``classes`` they must already be indices."""
     y = np.asarray(y)
     if classes is None:
         if y.dtype.kind not in "iub" or (len(y) and not 0 <= y.min() <= y.max() < n_columns):
             raise ValueError(
-                f"Labels must be integers from 0 to {n_columns - 1}, which number the columns of the probabilities, "
-                "or 'classes' must say what these columns stand for."
+                f"Labels must be integers from 0 to {n_columns - 1}, which index the columns of the probabilities, "
+                "or 'classes' must name the class of each column."
             )
         return y.astype(np.int64)
     place = {label: number for number, label in enumerate(np.asarray(classes).tolist())}
     unknown = [label for label in np.unique(y).tolist() if label not in place]
     if unknown:
-        raise ValueError(f"The label {unknown[0]!r} is none of the classes that the probabilities are of.")
+        raise ValueError(f"The label {unknown[0]!r} is not among the classes of the probabilities.")
     return np.array([place[label] for label in y.tolist()], dtype=np.int64)
 
 
 def recolour(figure: Any, ink: str, paper: str) -> None:
-    """Give the text, ticks and frames of a figure another colour; what the data have drawn stays as it is."""
+    """Change the colour of text, ticks and frames of a figure; the data keep their colours."""
     figure.patch.set_alpha(0.0)
     titles = list(figure.texts)
     for ax in figure.axes:
         titles += [ax.title, ax.xaxis.label, ax.yaxis.label, ax.xaxis.offsetText, ax.yaxis.offsetText]
-        titles += [] if ax.images else ax.texts  # words on top of an image were chosen to suit the image
+        titles += [] if ax.images else ax.texts  # text on an image has a colour that suits the image
         ax.tick_params(which="both", color=ink, labelcolor=ink)
         ax.patch.set_alpha(0.0)
         for spine in ax.spines.values():

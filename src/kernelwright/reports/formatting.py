@@ -1,4 +1,4 @@
-"""Numbers as words: what pages say about scores, intervals and counts."""
+"""Format scores, intervals and counts for report pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def number(value: float) -> str:
-    """A few digits, and no exponent where it can be helped."""
+    """Format a number with few digits, and without an exponent if possible."""
     if not math.isfinite(value):
         return "unknown" if math.isnan(value) else "unbounded"
     if not (abs(value) < 1e-9 or 1e-3 <= abs(value) < 1e6):
@@ -34,17 +34,17 @@ def number(value: float) -> str:
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """A share."""
+    """Format a share as a percentage."""
     return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%" if math.isfinite(value) else "unknown"
 
 
 def probability(value: float) -> str:
-    """Three decimals, more where it is small."""
+    """Format a probability with three decimals, or with an exponent if it is small."""
     return f"{value:.3f}" if value >= 0.001 or value == 0 else f"{value:.1e}"
 
 
 def interval(score: Score, *, share: bool = False) -> str:
-    r"""The 95 % interval of a score.
+    r"""Format the 95 % interval of a score.
 
     Examples
     --------
@@ -61,13 +61,13 @@ def interval(score: Score, *, share: bool = False) -> str:
 
 
 def count_of(count: int, word: str) -> str:
-    """How many there are: "1 row", "2 rows", "3 classes"."""
+    """Format a count with its noun: "1 row", "2 rows", "3 classes"."""
     plural = word + ("es" if word.endswith("s") else "s")
     return f"{count:,} {word if count == 1 else plural}"
 
 
 def verdict(rival: Rival) -> str:
-    """Who has the better probabilities, where the interval of the difference leaves no doubt.
+    """Say who has the better probabilities, if the interval of the difference excludes zero.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def verdict(rival: Rival) -> str:
 
 
 def column_range(column: Column) -> str:
-    """What was seen in a column, in few words."""
+    """Summarise the values of a column in a few words."""
     if column.kind == "date" and column.low is not None and column.high is not None:
         return f"{_date(column.low)} to {_date(column.high)}"
     if column.kind == "boolean" and len(column.categories) == 2:
@@ -105,12 +105,12 @@ def _date(days: float) -> str:
 
 
 def name_of_table(settings: Mapping[str, Any]) -> str:
-    """What the training table is called."""
+    """Return the name of the training table."""
     return str(settings.get("table") or "the table")
 
 
 def record_rows(record: Mapping[str, Any], longest: int = 300) -> list[tuple[str, str]]:
-    """A dictionary as rows of a table."""
+    """Turn a dictionary into rows of a table."""
     rows = []
     for name, value in record.items():
         if isinstance(value, float):

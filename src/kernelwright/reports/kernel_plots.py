@@ -1,4 +1,4 @@
-"""Pictures of kernels: which features count, how indefinite a matrix is, how near a learned one comes to the given."""
+"""Plots of kernels: relevance of features, spectrum, kernel matrices, and learned against true similarities."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 class RelevanceDisplay:
     """The share of each feature in a learned kernel, as horizontal bars, the largest on top.
 
-    Bars of the second colour belong to length scales at a bound of what may be learned.
+    Bars in the second colour belong to length scales at a bound of their allowed range.
 
     Parameters
     ----------
@@ -53,15 +53,15 @@ class RelevanceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, names: Sequence[str] | None = None, **options: Any) -> RelevanceDisplay:
-        """Draw the relevance of a fitted estimator; ``names`` are those of all its features, in their order."""
+        """Draw the relevance of a fitted estimator; ``names`` are the names of all its features, in order."""
         estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator
         if not hasattr(estimator, "relevance"):
-            raise ValueError(f"Relevance is that of an estimator with a kernel. Got {type(estimator).__name__}.")
+            raise ValueError(f"Relevance needs an estimator with a kernel. Got {type(estimator).__name__}.")
         found = estimator.relevance()
         return cls(found if names is None else with_names(found, names)).plot(**options)
 
     def plot(self, *, ax: Any = None, most: int = 20, title: str = "") -> RelevanceDisplay:
-        """Draw into ``ax`` (a new one if None); of more than ``most`` features, the last ones together."""
+        """Draw into ``ax`` (a new one if None); with more than ``most`` features, the last ones share a bar."""
         rows = self.relevance.rows
         shown = rows if len(rows) <= most else rows[: most - 1]
         names, shares = [plain(row.name) for row in shown], [row.share for row in shown]
@@ -86,7 +86,7 @@ class RelevanceDisplay:
 
 
 def with_names(relevance: Relevance, names: Sequence[str]) -> Relevance:
-    """The same shares under the names of columns, where an estimator was given an array and calls them x0, x1, ..."""
+    """Replace the names x0, x1, ..., which an estimator gives to the columns of an array."""
     known = {f"x{number}": str(name) for number, name in enumerate(names)}
     return Relevance([replace(row, name=known.get(row.name, row.name)) for row in relevance.rows])
 
@@ -103,7 +103,7 @@ class SpectrumDisplay:
     ----------
     ax_, figure_
     points_ : list of matplotlib.collections.PathCollection
-        Of the positive (and zero) ones, of the negative ones.
+        Points of the non-negative and of the negative eigenvalues.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class SpectrumDisplay:
         return cls.from_matrix(_learned_matrix(estimator, X), **options)
 
     def plot(self, *, ax: Any = None, title: str = "") -> SpectrumDisplay:
-        """Draw into ``ax`` (a new one if None), on a scale that is linear near zero and logarithmic beyond."""
+        """Draw into ``ax`` (a new one if None), on a scale that is linear near zero and logarithmic elsewhere."""
         ax = new_axes(ax)
         numbers = np.arange(1, len(self.eigenvalues) + 1)
         largest = float(np.abs(self.eigenvalues).max(initial=0.0)) or 1.0
@@ -155,17 +155,17 @@ class SpectrumDisplay:
 
 
 class KernelMatrixDisplay:
-    """A learned kernel matrix, next to the given one where there is one, in the same colours.
+    """A learned kernel matrix, next to the given one if there is one, in the same colours.
 
     Parameters
     ----------
     learned : ndarray of shape (m, n)
     given : ndarray of the same shape or None, default=None
-        NaN where nothing is known, which is left blank.
+        NaN for unknown similarities, which are left blank.
 
     Attributes
     ----------
-    ax_ : Axes, or ndarray of two where a matrix was given
+    ax_ : Axes, or ndarray of two if a matrix was given
     figure_
     images_ : list of matplotlib.image.AxesImage
 
@@ -187,7 +187,7 @@ class KernelMatrixDisplay:
         return cls(_learned_matrix(estimator, X), target).plot(**options)
 
     def plot(self, *, order: Any = None, ax: Any = None, title: str = "") -> KernelMatrixDisplay:
-        """Draw into ``ax``, two of them where there are two matrices; ``order`` sorts rows and columns alike."""
+        """Draw into ``ax`` (two axes for two matrices); ``order`` sorts both rows and columns."""
         shown = {"learned": self.learned} if self.given is None else {"given": self.given, "learned": self.learned}
         axes = np.atleast_1d(self._axes(len(shown)) if ax is None else ax)
         if len(axes) != len(shown):
@@ -246,13 +246,13 @@ class PairScatterDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, target: Any, **options: Any) -> PairScatterDisplay:
-        """Draw all pairs of rows, each once, of which ``target`` (m x m) knows the similarity."""
+        """Draw each pair of rows whose similarity is known in ``target`` (m x m) once."""
         upper = np.triu_indices(len(X))
         return cls.from_predictions(np.asarray(target)[upper], estimator.predict(X)[upper], **options)
 
     @property
     def error(self) -> float:
-        """Root mean squared error of the pairs that are drawn."""
+        """Root mean squared error over the drawn pairs."""
         return float(np.sqrt(np.mean((self.learned - self.truth) ** 2))) if len(self.truth) else float("nan")
 
     def plot(self, *, ax: Any = None, title: str | None = None) -> PairScatterDisplay:
@@ -269,10 +269,10 @@ class PairScatterDisplay:
 
 
 def _learned_matrix(estimator: Any, X: Any) -> np.ndarray:
-    """The kernel that an estimator has learned, at some rows."""
+    """Return the kernel matrix that an estimator has learned, at some rows."""
     if is_classifier(estimator) or not hasattr(estimator, "kernel_"):
         raise ValueError(
-            "This picture is of an estimator that learns a kernel (HyperKernelRidge, HyperKernelSVR). Got "
+            "This plot needs an estimator that learns a kernel (HyperKernelRidge, HyperKernelSVR). Got "
             f"{type(estimator).__name__}; from_matrix takes any kernel matrix."
         )
     return estimator.predict(X)

@@ -1,4 +1,4 @@
-"""The report of a learned kernel: how near it comes to the similarities it was learned from."""
+"""The report on a learned kernel: how close it is to the given similarities."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ from kernelwright.tables import KernelEvaluation, KernelModel
 
 __all__ = ["kernel_page"]
 
-NOT_MEASURED = (
-    "How near the kernel comes to similarities of new objects was not measured: no objects were held out, or there "
-    "were too few of them."
-)
+NOT_MEASURED = "The error on new objects was not measured: no objects were held out, or there were too few of them."
 
 
 def kernel_page(model: KernelModel) -> Page:
-    """All there is to say about a model."""
+    """Make the report page of a learned kernel."""
     sections = [
         ("Error on new objects", lambda: quality(model)),
         ("Given and learned matrix", lambda: matrix(model)),
@@ -40,11 +37,11 @@ def kernel_page(model: KernelModel) -> Page:
 
 
 def summary(model: KernelModel) -> list[Block]:
-    """The model in plain words."""
+    """Describe the model in plain words."""
     blocks: list[Block] = [
         Paragraph(
             f"A similarity function of {count_of(len(model.used), 'column')} of {name_of_table(model.settings)}, "
-            f"learned from the similarities of {count_of(len(model.objects), 'object')}. It can be asked about "
+            f"learned from the similarities of {count_of(len(model.objects), 'object')}. It can be applied to "
             "objects that are not in the table."
         )
     ]
@@ -60,7 +57,7 @@ def summary(model: KernelModel) -> list[Block]:
 
 
 def judgement(found: KernelEvaluation) -> str:
-    """How good it is next to what needs no learning; also where it is not better."""
+    """Say how good the kernel is compared with simple baselines, even if it is not better."""
     words = []
     for name, score in found.rivals.items():
         if found.error.high < score.low:
@@ -70,42 +67,38 @@ def judgement(found: KernelEvaluation) -> str:
         else:
             word = "better" if found.error.value < score.value else "not better"
             words.append(f"{word} than {name_of(name)} ({number(score.value)}), with intervals that overlap")
-    rest = f" That is {'; '.join(words)}." if words else ""
-    return (
-        f"On similarities of objects it had not seen, its root mean squared error is {number(found.error.value)}.{rest}"
-    )
+    rest = f" This is {'; '.join(words)}." if words else ""
+    return f"On similarities of held-out objects, its root mean squared error is {number(found.error.value)}.{rest}"
 
 
 def name_of(rival: str) -> str:
-    """A rival in a sentence."""
-    return {"constant": "a constant", "nearest known object": "taking the nearest known object's similarities"}.get(
-        rival, rival
-    )
+    """Return the name of a rival for use in a sentence."""
+    return {"constant": "a constant", "nearest known object": "copying from the nearest known object"}.get(rival, rival)
 
 
 def quality(model: KernelModel) -> list[Block]:
-    """Errors with intervals, and held-out pairs."""
+    """Show errors with intervals, and held-out pairs."""
     found = model.evaluation
     if found is None:
         raise SectionLeftOut(NOT_MEASURED)
     rows = [("this kernel", found.error), *found.rivals.items()]
     table = PageTable(
         "Root mean squared error, with 95 % intervals over the held-out objects",
-        ("method", "error", "interval", "of the spread"),
+        ("method", "error", "interval", "relative to spread"),
         [(name, number(s.value), interval(s), _ratio(s.value, found.spread)) for name, s in rows],
     )
     drawn = PairScatterDisplay.from_predictions(found.truth, found.learned)
     pairs = len(drawn.truth)
     correlation = _correlation(drawn.truth, drawn.learned)
     return [
-        Paragraph(f"Measured with {found.protocol}."),
+        Paragraph(f"Protocol: {found.protocol}."),
         table,
         Gallery(
             [
                 Picture.of(
                     drawn.figure_,
-                    f"Learned against true similarity of {count_of(pairs, 'pair')} with at least one object that was "
-                    "held out. On the dotted line they are equal.",
+                    f"Learned against true similarity of {count_of(pairs, 'pair')} with at least one held-out object. "
+                    "On the dotted line they are equal.",
                     f"Scatter of {count_of(pairs, 'pair')}: root mean squared error {number(drawn.error)}, correlation "
                     f"{correlation}.",
                 )
@@ -115,19 +108,20 @@ def quality(model: KernelModel) -> list[Block]:
 
 
 def matrix(model: KernelModel) -> list[Block]:
-    """Given and learned matrix of some of the objects, and the eigenvalues of the learned one."""
+    """Show the given and the learned matrix of some objects, and the eigenvalues of the learned one."""
     K = model.learner.predict(model.points)
     spectrum = SpectrumDisplay.from_matrix(K)
     drawn = KernelMatrixDisplay(K, model.given).plot(order=_order(K))
     unknown = int(np.isnan(model.given).sum())
-    gaps = f" Blank places of the given matrix are unknown ({percent(unknown / model.given.size)})." if unknown else ""
+    gaps = f" Blank entries of the given matrix are unknown ({percent(unknown / model.given.size)})." if unknown else ""
     signs = spectrum.signature
     said = (
-        "It has no negative eigenvalues there: it is positive semidefinite, and any kernel method can use it."
+        "It has no negative eigenvalues on these objects: it is positive semidefinite there, and any kernel method can "
+        "use it."
         if signs.definite
-        else f"It is indefinite there: {signs.negative} of {len(K)} eigenvalues are negative, "
+        else f"It is indefinite on these objects: {signs.negative} of {len(K)} eigenvalues are negative, "
         f"{percent(signs.negative_share)} of their absolute sum. KreinSVC and EmbeddingClassifier can use it; other "
-        "methods may want a positive definite one."
+        "methods may need a positive definite one."
     )
     return [
         Paragraph(f"The kernel between {count_of(len(K), 'known object')}. {said}"),
@@ -135,8 +129,8 @@ def matrix(model: KernelModel) -> list[Block]:
             [
                 Picture.of(
                     drawn.figure_,
-                    "Similarities as they were given and as the kernel has them; rows are ordered so that similar ones "
-                    f"lie together.{gaps}",
+                    "Given and learned similarities; rows are ordered so that similar ones are next to each "
+                    f"other.{gaps}",
                     f"Two matrices of {len(K)} by {len(K)} similarities, given and learned; the learned ones run from "
                     f"{number(float(K.min()))} to {number(float(K.max()))}.",
                 ),
@@ -151,7 +145,7 @@ def matrix(model: KernelModel) -> list[Block]:
 
 
 def _order(K: np.ndarray) -> np.ndarray:
-    """By the second largest eigenvector's entries: similar rows come next to each other."""
+    """Order rows by the leading eigenvector of the centred matrix, so that similar rows are next to each other."""
     import torch
 
     centred = K - K.mean(0) - K.mean(1)[:, None] + K.mean()
@@ -173,7 +167,7 @@ def _settings(model: KernelModel) -> dict[str, Any]:
     fitted = model.learner
     return {
         **model.settings,
-        "names of the objects": model.identifier or "by their order",
+        "names of the objects": model.identifier or "none (matched by order)",
         "kernel": repr(fitted.kernel_),
         "ridge": fitted.ridge_,
         "solver": fitted.solver_,

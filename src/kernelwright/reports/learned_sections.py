@@ -1,4 +1,4 @@
-"""Sections on what a classifier learned: relevance of features, maps, the steps of the optimiser."""
+"""Sections on what a classifier learned: relevance of features, maps, and the steps of the optimiser."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from kernelwright.tables import TabularModel
 __all__ = ["learning", "maps", "relevance"]
 
 MOST_FEATURES = 30  # in the table of relevance
-MAP_DPI = 110  # maps are smooth, and many pixels of them make a large file
-MAP_VALUES = 10**7  # of the kernel, for one map: a second or two
+MAP_DPI = 110  # maps are smooth; more pixels would only make the file larger
+MAP_VALUES = 10**7  # of the kernel, for one map: one or two seconds
 
 
 def relevance(model: TabularModel) -> list[Block]:
-    """Length scales as shares."""
+    """Show the relevance of each feature."""
     with warnings.catch_warnings():  # a length scale at its bound: the table says so
         warnings.simplefilter("ignore", UserWarning)
         found: Relevance = with_names(model.classifier.relevance(), feature_names(model))
@@ -43,17 +43,17 @@ def relevance(model: TabularModel) -> list[Block]:
     more = f"; the first {MOST_FEATURES} of {len(rows)}" if len(rows) > MOST_FEATURES else ""
     return [
         Paragraph(
-            "The kernel has a length scale for each feature: the shorter it is, next to the feature's spread, the more "
-            "the model listens to the feature. That says nothing about causes, and of two features that say the same, "
-            "one may get it all. A category has a feature for each of its values."
+            "The kernel has a length scale for each feature: the shorter it is, relative to the feature's spread, the "
+            "more the model uses the feature. This says nothing about causes, and if two features carry the same "
+            "information, one of them may get the whole share. A category has one feature for each of its values."
         ),
         one_picture(
             RelevanceDisplay(found).plot().figure_,
             "Share of each feature in the kernel.",
-            f"Bars of the shares in the kernel, largest first: {best}.",
+            f"Bar chart of the shares in the kernel, largest first: {best}.",
         ),
         PageTable(
-            f"Length scales, in the units that the kernel sees{more}",
+            f"Length scales, in the units of the kernel's inputs{more}",
             ("feature", "share", "length scale", "remark")[: 3 + stuck],
             [row[: 3 + stuck] for row in rows[:MOST_FEATURES]],
             "lrrl",
@@ -62,10 +62,10 @@ def relevance(model: TabularModel) -> list[Block]:
 
 
 def maps(model: TabularModel) -> list[Block]:
-    """Probabilities and entropies over two features, or two principal components."""
+    """Show probabilities and entropies over two features or two principal components."""
     X, names = training_rows(model.classifier), feature_names(model)
     if X.shape[1] < 2:
-        raise SectionLeftOut("A map needs at least two features, and this model has one.")
+        raise SectionLeftOut("A map needs at least two features; this model has one.")
     resolution = int(np.clip(np.sqrt(MAP_VALUES / len(X)), 40, 80))
     shared: dict[str, Any] = {"resolution": resolution, "names": names}
     drawn = DecisionProbabilityDisplay.from_estimator(model.classifier, X, classes=model.classes, **shared)
@@ -74,49 +74,52 @@ def maps(model: TabularModel) -> list[Block]:
     pictures = [
         Picture.of(
             drawn.figure_,
-            f"Class probabilities over {where}: one colour a class, mixed where it is not sure; dots are training "
-            "rows.",
+            f"Class probabilities over {where}: one colour per class, mixed where the model is uncertain; "
+            "dots are training rows.",
             f"Map of the probabilities of {count_of(len(model.classes), 'class')} over {where}; the largest "
             f"probability lies between {percent(float(p.min()))} and {percent(float(p.max()))}.",
             dpi=MAP_DPI,
         )
     ]
-    for method, words in (("embedding", "The embedding's own estimate"), ("clip", "The entropy of clipped outputs")):
+    for method, words in (
+        ("embedding", "The entropy estimate of the embedding"),
+        ("clip", "The entropy of clipped outputs"),
+    ):
         display = EntropyDisplay.from_estimator(model.classifier, X, methods=(method,), **shared)
         values = display.entropy[method]
         pictures.append(
             Picture.of(
                 display.figure_,
-                f"{words}: borders between classes light up, and regions where there are no training rows.",
+                f"{words}: boundaries between classes are bright, and so are regions without training rows.",
                 f"Map of the entropy over {where}, from {values.min():.2f} to {values.max():.2f} nats; "
-                f"not knowing anything is {display.highest:.2f}.",
+                f"the largest possible entropy is {display.highest:.2f}.",
                 dpi=MAP_DPI,
             )
         )
-    text = "What the model says about places between and beyond the training rows."
+    text = "Predictions of the model between and beyond the training rows."
     if X.shape[1] > 2:
         text += (
             f" It has {X.shape[1]} features: the maps show the plane of their two principal components, with all "
-            "others at their mean, so rows that lie off this plane need not look right on it."
+            "others at their mean, so rows far from this plane may seem to be misclassified."
         )
     return [Paragraph(text), Gallery(pictures)]
 
 
 def learning(model: TabularModel) -> list[Block]:
-    """The steps of the optimiser."""
+    """Show the steps of the optimiser."""
     history = model.classifier.history_
     if not history:
-        raise SectionLeftOut("Nothing was learned step by step: the hyperparameters were given.")
+        raise SectionLeftOut("There were no training steps: the hyperparameters were given.")
     first, last = history[0], history[-1]
     return [
         Paragraph(
-            f"The kernel and the ridge were learned in {count_of(len(history), 'step')}. Where a line breaks off, the "
-            "next stage begins, whose objective cannot be compared with the last one's."
+            f"The kernel and the ridge were learned in {count_of(len(history), 'step')}. A gap "
+            "marks a new stage, whose objective cannot be compared with that of the stage before."
         ),
         one_picture(
             LearningCurveDisplay(history).plot().figure_,
             "Objective and loss (left axis) and complexity (right axis) by step.",
-            f"Learning curves over {count_of(len(history), 'step')}: the objective goes from {first.objective:.3f} to "
+            f"Learning curves over {count_of(len(history), 'step')}: the objective changes from {first.objective:.3f} to "
             f"{last.objective:.3f}, the loss from {first.loss:.3f} to {last.loss:.3f}, the complexity from "
             f"{first.complexity:.3g} to {last.complexity:.3g}.",
         ),

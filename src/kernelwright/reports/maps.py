@@ -1,4 +1,4 @@
-"""Maps of a classifier over a plane: two features, or the two principal components of more."""
+"""Maps of a classifier over a plane: two features, or two principal components."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kernelwright.reports.drawing import CLASS_COLOURS, legend, new_axes, plain
 
 __all__ = ["DecisionProbabilityDisplay", "EntropyDisplay", "Plane"]
 
-MARGIN = 0.25  # of the range of the rows, added on each side: what a model says where there are no rows
+MARGIN = 0.25  # share of the range of the rows, added on each side to show regions without rows
 METHODS = {"embedding": "entropy by the embedding", "clip": "entropy of the clipped outputs"}
 MOST_ROWS = 2000  # drawn as points
 
 
 @dataclass(frozen=True)
 class Plane:
-    """A plane in the space of the features: points of it are ``origin + a first + b second``.
+    """A plane in feature space: its points are ``origin + a first + b second``.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Plane:
 
     @classmethod
     def of(cls, X: np.ndarray, names: Sequence[str] | None = None) -> Plane:
-        """The features themselves where there are two; else the two principal components of standardised features."""
+        """Make the plane of two features, or of the first two principal components of the standardised features."""
         d = X.shape[1]
         if d < 2:
             raise ValueError(f"A map needs at least two features. Got {d}.")
@@ -51,7 +51,7 @@ class Plane:
         _, sizes, components = np.linalg.svd((X - mean) / deviation, full_matrices=False)
         if len(sizes) < 2:
             raise ValueError("A map of principal components needs at least two rows.")
-        # A sign of its own for each component, so that a picture does not depend on the library that found it.
+        # Fix the sign of each component, so that a plot does not depend on the linear algebra library.
         components = components[:2] * np.sign(components[np.arange(2), np.abs(components[:2]).argmax(1)])[:, None]
         share = float((sizes[:2] ** 2).sum() / max((sizes**2).sum(), 1e-300))
         caption = f"two principal components ({share:.0%} of the variance), the others at their mean"
@@ -59,15 +59,15 @@ class Plane:
         return cls(mean, components * deviation, (components / deviation).T, axes, caption)
 
     def coordinates(self, X: np.ndarray) -> np.ndarray:
-        """Where rows lie on the plane, or are projected to."""
+        """Project rows onto the plane."""
         return (X - self.origin) @ self.back
 
     def points(self, coordinates: np.ndarray) -> np.ndarray:
-        """Points of the plane as rows of features."""
+        """Return points of the plane as rows of features."""
         return self.origin + coordinates @ self.directions
 
     def grid(self, X: np.ndarray, resolution: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Coordinates across and up, a little beyond the rows, and all the points of the grid, row by row."""
+        """Return horizontal and vertical coordinates, a little beyond the rows, and all grid points, row by row."""
         where = self.coordinates(X)
         low, high = where.min(0), where.max(0)
         margin = np.where(high > low, MARGIN * (high - low), 1.0)
@@ -77,7 +77,7 @@ class Plane:
 
 
 class DecisionProbabilityDisplay:
-    """Class probabilities over a plane, one colour a class, with the training rows on top.
+    """Class probabilities over a plane, one colour per class, with the training rows on top.
 
     Parameters
     ----------
@@ -141,9 +141,9 @@ class DecisionProbabilityDisplay:
         ax: Any = None,
         title: str = "",
     ) -> DecisionProbabilityDisplay:
-        """Draw into ``ax`` (a new one if None), with rows of coordinates ``X`` on top.
+        """Draw into ``ax`` (a new one if None), with rows at coordinates ``X`` on top.
 
-        The labels ``y`` number the classes in sorted order; rows without labels are drawn in white.
+        The colours follow the sorted labels ``y``; without labels, rows are drawn in white.
         """
         from matplotlib.colors import to_rgb
         from matplotlib.patches import Patch
@@ -156,7 +156,7 @@ class DecisionProbabilityDisplay:
         if X is not None:
             _scatter(ax, X, y, colours)
         shown = [str(k) for k in range(m)] if classes is None else list(classes)
-        few = slice(len(CLASS_COLOURS))  # beyond, colours come again and a legend would mislead
+        few = slice(len(CLASS_COLOURS))  # beyond that, colours repeat and a legend would mislead
         legend(ax, [Patch(color=colour) for colour in colours[few]], shown[few], loc="upper right")
         _name_axes(ax, names, title)
         self.ax_, self.figure_ = ax, ax.figure
@@ -166,7 +166,7 @@ class DecisionProbabilityDisplay:
 class EntropyDisplay:
     """Entropy of the label over a plane, by one or both estimators of [Hsu2018]_, with the training rows on top.
 
-    Boundaries between classes light up, and regions without training rows.
+    Boundaries between classes are bright, and so are regions without training rows.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class EntropyDisplay:
 
     Attributes
     ----------
-    ax_ : Axes, or ndarray of them where there are several methods
+    ax_ : Axes, or ndarray of Axes if there are several methods
     figure_
     images_ : list of matplotlib.image.AxesImage
 
@@ -232,7 +232,7 @@ class EntropyDisplay:
         ax: Any = None,
         title: str = "",
     ) -> EntropyDisplay:
-        """Draw into ``ax``, one for each method (new ones if None), with rows of coordinates ``X`` on top."""
+        """Draw into ``ax``, one for each method (new ones if None), with rows at coordinates ``X`` on top."""
         from matplotlib.colors import to_rgb
 
         axes = np.atleast_1d(self._axes() if ax is None else ax)
@@ -279,7 +279,7 @@ def _placed(grid: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
 
 
 def _scatter(ax: Any, X: np.ndarray, y: Any, colours: np.ndarray) -> None:
-    """Rows as points; of very many, evenly spread ones."""
+    """Draw rows as points; if there are very many, an evenly spaced subset."""
     some = np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int))
     fill: Any = "white"
     if y is not None:

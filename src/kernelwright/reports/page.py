@@ -1,4 +1,4 @@
-"""A report page: one HTML file that needs nothing else, for screens of any size, light or dark, and for paper."""
+"""A report page: one self-contained HTML file for light and dark screens of any size, and for print."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ DARK_INK, DARK_PAPER = "#d3d8df", "#16191e"  # as in templates/style.css
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as PNG bytes, for light and for dark pages, with words for those who do not see it.
+    """A figure as PNG bytes, for light and for dark pages, with alternative text.
 
-    PNG and not SVG: names from a user's file are then nothing but pixels, in every viewer.
+    PNG and not SVG: names from a user's file are then only pixels, in every viewer.
     """
 
     png: bytes
@@ -43,28 +43,28 @@ class Picture:
 
     @classmethod
     def of(cls, figure: Any, caption: str, alternative: str, dpi: int = 170) -> Picture:
-        """Draw a matplotlib figure, on white and for a dark page; the figure itself stays as it is."""
-        with warnings.catch_warnings():  # letters that matplotlib's font lacks: the page's tables show them
+        """Draw a matplotlib figure for light and for dark pages; the figure itself is not changed."""
+        with warnings.catch_warnings():  # characters that matplotlib's font lacks are shown in the page's tables
             warnings.filterwarnings("ignore", "Glyph .* missing from")
             day = _png(figure, dpi)
             at_night = pickle.loads(pickle.dumps(figure))
-            at_night.set_layout_engine("none")  # everything has its place already
+            at_night.set_layout_engine("none")  # the layout is already computed
             recolour(at_night, DARK_INK, DARK_PAPER)
             return cls(day, caption, alternative, _png(at_night, dpi))
 
     @property
     def base64(self) -> str:
-        """The bytes as text."""
+        """The bytes in base64."""
         return base64.b64encode(self.png).decode()
 
     @property
     def dark_base64(self) -> str:
-        """The bytes for dark pages as text; empty where there are none."""
+        """The bytes for dark pages in base64; empty if there are none."""
         return base64.b64encode(self.dark).decode()
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height in pixels, from the head of the file, so that a page can keep the place free."""
+        """Width and height in pixels, from the PNG header, so that a browser can reserve the space."""
         return int.from_bytes(self.png[16:20], "big"), int.from_bytes(self.png[20:24], "big")
 
 
@@ -76,7 +76,7 @@ def _png(figure: Any, dpi: int) -> bytes:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Words; ``quiet`` ones are set smaller."""
+    """A paragraph; if ``quiet``, in smaller print."""
 
     text: str
     quiet: bool = False
@@ -85,7 +85,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class PageTable:
-    """Rows under a header. ``align`` has a letter for each column, "l", "r" or "w" (words); the last one goes on."""
+    """Rows under a header. ``align`` has a letter for each column: "l", "r" or "w" (words); the last one repeats."""
 
     caption: str
     header: Sequence[str]
@@ -94,13 +94,13 @@ class PageTable:
     kind: ClassVar[str] = "table"
 
     def side(self, column: int) -> str:
-        """The letter of a column."""
+        """Return the alignment letter of a column."""
         return self.align[min(column, len(self.align) - 1)]
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """Pictures next to each other, where there is room."""
+    """Pictures side by side if there is room."""
 
     pictures: Sequence[Picture]
     kind: ClassVar[str] = "gallery"
@@ -108,7 +108,7 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number that everybody wants to see first."""
+    """A key figure."""
 
     value: str
     name: str
@@ -117,7 +117,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Some of them in a row."""
+    """Key figures in a row."""
 
     tiles: Sequence[Tile]
     kind: ClassVar[str] = "tiles"
@@ -128,14 +128,14 @@ Block = Paragraph | PageTable | Gallery | Tiles
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and the blocks under it."""
 
     title: str
     blocks: Sequence[Block]
 
     @property
     def anchor(self) -> str:
-        """The section's name in links."""
+        """The name of the section in links."""
         return "-".join("".join(letter if letter.isalnum() else " " for letter in self.title.lower()).split())
 
 
@@ -155,7 +155,7 @@ class Page:
     sections: Sequence[Section] = field(default=())
 
     def render(self) -> str:
-        """The page as text; every value is escaped."""
+        """Return the page as HTML; every value is escaped."""
         from jinja2 import Environment, PackageLoader, StrictUndefined
 
         environment = Environment(
@@ -171,7 +171,7 @@ class Page:
 def render_page(
     title: str, paragraphs: Sequence[str], rows: Sequence[Mapping[str, Any]], pictures: Sequence[Picture]
 ) -> str:
-    """A page of paragraphs, one table and pictures.
+    """Render a page of paragraphs, one table and pictures as HTML.
 
     Examples
     --------

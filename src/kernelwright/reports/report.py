@@ -1,4 +1,4 @@
-"""One report for each kind of model."""
+"""Make the report on a model, of whichever kind."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["model_report"]
 
 
 def model_report(model: TabularModel | KernelModel) -> str:
-    """A page about a model: one HTML file that loads nothing from elsewhere and runs no scripts.
+    """Return a report on a model: one HTML page that loads no other files and runs no scripts.
 
-    It reads records and public methods only. What cannot be shown for a model is left out with a sentence.
+    It uses only records and public methods. A sentence replaces any section that cannot be made for the model.
 
     Parameters
     ----------
     model : TabularModel or KernelModel
-        Of :mod:`kernelwright.tables`.
+        A model of :mod:`kernelwright.tables`.
 
     Returns
     -------
     str
-        The text of the page.
+        The HTML of the page.
 
     Examples
     --------
@@ -39,4 +39,4 @@ def model_report(model: TabularModel | KernelModel) -> str:
         return classifier_page(model).render()
     if isinstance(model, KernelModel):
         return kernel_page(model).render()
-    raise TypeError(f"A report can be made of a TabularModel or a KernelModel. Got {type(model).__name__} instead.")
+    raise TypeError(f"A report needs a TabularModel or a KernelModel. Got {type(model).__name__} instead.")

@@ -1,4 +1,4 @@
-"""Sections that all reports have."""
+"""Sections that all reports share."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ MOST_COLUMNS = 200
 
 
 class SectionLeftOut(Exception):
-    """A section cannot be made; the sentence says why."""
+    """Raised if a section cannot be made; the message says why."""
 
 
 def section_or_sentence(title: str, make: Callable[[], Sequence[Block]]) -> Section:
-    """A section, or in its place a sentence: a page with a gap is better than none."""
+    """Make a section, or a sentence in its place: an incomplete page is better than none."""
     try:
         return Section(title, make())
     except SectionLeftOut as reason:
         return Section(title, [Paragraph(str(reason))])
-    except (ValueError, NumericalError, MemoryError) as error:  # sentences about what a model of this kind has not
+    except (ValueError, NumericalError, MemoryError) as error:  # the message says what this kind of model lacks
         return Section(title, [Paragraph(f"This section cannot be made for this model. {error}")])
 
 
 def one_picture(figure: Any, caption: str, alternative: str) -> Gallery:
-    """A matplotlib figure by itself."""
+    """Show a single matplotlib figure."""
     return Gallery([Picture.of(figure, caption, alternative)])
 
 
 def note_blocks(notes: Sequence[str]) -> list[Block]:
-    """What was noticed about the training table."""
+    """Show the notes about the training table."""
     return [Paragraph(f"Note: {text}", quiet=not text.startswith(LEAK)) for text in notes]
 
 
 def columns_section(columns: Sequence[Column]) -> list[Block]:
-    """What each column is, and what was done to it."""
+    """Show the kind and the treatment of each column."""
     used = sum(column.used for column in columns)
     rows = [
         (
@@ -57,15 +57,13 @@ def columns_section(columns: Sequence[Column]) -> list[Block]:
     text = f"{used} of {len(columns)} columns are used."
     if len(columns) > MOST_COLUMNS:
         text += f" The first {MOST_COLUMNS} are listed."
-    header = ("column", "kind", "what is done to it", "missing", "different values", "range")
+    header = ("column", "kind", "treatment", "missing", "different values", "range")
     return [Paragraph(text), PageTable("Columns of the training table", header, rows, "lllrrl")]
 
 
 def settings_section(settings: Mapping[str, Any], versions: Mapping[str, str]) -> list[Block]:
-    """How to make the same model again."""
-    blocks: list[Block] = [
-        PageTable("Settings, and numbers that were learned", ("setting", "value"), record_rows(settings), "ll")
-    ]
+    """Show the settings and versions that reproduce the model."""
+    blocks: list[Block] = [PageTable("Settings and learned values", ("setting", "value"), record_rows(settings), "ll")]
     if versions:
         blocks.append(PageTable("Versions", ("library", "version"), list(versions.items()), "ll"))
     return blocks

@@ -1,4 +1,4 @@
-"""Training rows of a classifier, and what their features are called."""
+"""Training rows of a classifier, and the names of their features."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["feature_names", "training_rows"]
 
 
 def feature_names(model: TabularModel) -> list[str]:
-    """Features as the encoder names them; numbered where two of these names would be the same."""
+    """Return the feature names of the encoder; numbers if two of these names would be the same."""
     try:
         return [str(name) for name in model.pipeline[0].get_feature_names_out()]
     except ValueError:
@@ -21,7 +21,7 @@ def feature_names(model: TabularModel) -> list[str]:
 
 
 def training_rows(classifier: Any) -> np.ndarray:
-    """The points that a classifier keeps, as rows of features again.
+    """Return the points that a classifier keeps, as unscaled rows of features.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Tables from users' files: read, made ready for a model, and written again.
+"""Read tables from users' files, prepare them for a model, and write them.
 
-A name is loaded when it is first used: to read and to refuse a file needs neither torch nor scikit-learn.
+Names are imported when they are first used: reading a file, or rejecting it, needs neither torch nor scikit-learn.
 """
 
 from importlib import import_module

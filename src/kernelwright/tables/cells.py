@@ -1,4 +1,4 @@
-"""The cells of a column: as text, as numbers, as dates."""
+"""Read the cells of a column as text, as numbers or as dates."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["days_since_1970", "numbers", "read_as", "texts", "typed_numbers"]
 
 
 def texts(table: Table, name: str) -> Any:
-    """A column as text without blanks around it, NaN where there is nothing.
+    """Return a column as stripped text, with NaN for missing values.
 
-    Numbers of a typed table become the text that a text file would have: 3.0 is "3".
+    Numbers in a typed table become the text that a text file would have: 3.0 is "3".
     """
     import pandas as pd
 
@@ -28,7 +28,7 @@ def texts(table: Table, name: str) -> Any:
     elif not isinstance(series.dtype, pd.StringDtype):
         series = series.astype(object).map(str, na_action="ignore")
     cells = series.to_numpy(dtype=object, na_value=np.nan)
-    # A loop, which is as fast as pandas for long columns and much faster for thousands of short ones.
+    # A loop is as fast as pandas on long columns, and much faster on thousands of short ones.
     return pd.Series([cell.strip() if isinstance(cell, str) else np.nan for cell in cells], dtype=object)
 
 
@@ -37,16 +37,16 @@ def _plain_number(value: Any) -> str:
 
 
 def numbers(table: Table, name: str, notation: Notation | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """A column as numbers, NaN where there is none, and a mask of the cells that hold something else.
+    """Return a column as numbers, with NaN for missing values, and a mask of the cells that hold something else.
 
-    ``notation`` is how the numbers are written; without one, the cells tell.
+    ``notation`` says how the numbers are written; without it, this is inferred from the cells.
     """
     reading = typed_numbers(table, name) or read_as(texts(table, name), notation)
     return reading.values, reading.odd
 
 
 def typed_numbers(table: Table, name: str, decimal: str = ".") -> Reading | None:
-    """A column that is kept as numbers; None where it is not."""
+    """Return the values of a numeric column, or None if its dtype is not numeric."""
     import pandas as pd
 
     series = table.frame[name]
@@ -59,12 +59,12 @@ def typed_numbers(table: Table, name: str, decimal: str = ".") -> Reading | None
 
 
 def read_as(words: Any, notation: Notation | None, known: tuple[str, ...] = ()) -> Reading:
-    """Text as numbers: as ``notation`` says, or in the way that suits it."""
+    """Read text as numbers: in the given notation, or in the one that suits the text best."""
     return read_numbers(words) if notation is None else read_numbers_as(words, notation, known=known)
 
 
 def days_since_1970(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A column of dates as days since 1970, and a mask of the cells that hold something else."""
+    """Return a column of dates as days since 1970, and a mask of the cells that hold something else."""
     import pandas as pd
 
     series = table.frame[name]
@@ -73,14 +73,14 @@ def days_since_1970(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
         days = np.array((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
     except pd.errors.OutOfBoundsDatetime:
         days = np.full(len(series), np.nan)
-    # pandas may know no year 9999, a common way to say "never"; Python does.
+    # Some versions of pandas cannot read the year 9999, a common way to say "never"; Python can.
     unread = np.flatnonzero(np.isnan(days) & series.notna().to_numpy())
     days[unread] = [_day(word) for word in series.iloc[unread]]
     return days, np.isnan(days) & series.notna().to_numpy()
 
 
 def _day(word: Any) -> float:
-    """Days from 1970 to an ISO date, with or without a time; NaN where it is none."""
+    """Return the days from 1970 to an ISO date, with or without a time; NaN if the word is not a date."""
     try:
         when = datetime.fromisoformat(str(word).strip())
     except ValueError:

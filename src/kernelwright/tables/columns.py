@@ -1,4 +1,4 @@
-"""What kind of column is this, and what is done to it before a model sees it."""
+"""Find the kind of each column, and how it is prepared for a model."""
 
 from __future__ import annotations
 
@@ -21,38 +21,37 @@ __all__ = ["Column", "describe_columns", "remarks"]
 USED = ("number", "boolean", "date", "category")
 BOOLEANS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"
-REMARKS = 5  # columns whose remarks are given in full
-MOSTLY = 0.9  # share of numbers from which the other cells of a column count as missing
+REMARKS = 5  # columns whose remarks are shown in full
+MOSTLY = 0.9  # share of numbers above which the other cells of a column count as missing
 
 
 @saved("table-column")
 @dataclass(frozen=True)
 class Column:
-    """A column of the training table: its kind, what is done to it, what was seen in it.
+    """A column of the training table: its kind, its treatment and its values.
 
     Parameters
     ----------
     name : str
     kind : str
-        "number", "boolean", "date" or "category", which are used; "identifier", "text", "constant" or "dropped", which
-        are not.
+        Used: "number", "boolean", "date", "category". Not used: "identifier", "text", "constant", "dropped".
     treatment : str
-        What is done to it, in words.
+        How it is prepared, in words.
     missing : int
-        Rows without a value.
+        Number of rows without a value.
     distinct : int
-        Different values.
+        Number of different values.
     low, high : float or None
-        Smallest and largest number (of a date: in days since 1970).
+        Smallest and largest number (for a date: in days since 1970).
     categories : tuple of str
-        Of a category all that were seen; of a boolean the words for no and yes; of a number the words that stand for
-        a missing value; of a constant its one value.
+        For a category, all values that were seen; for a boolean, the words for no and yes; for a number, the words
+        that stand for a missing value; for a constant, its only value.
     counts : tuple of int
-        Rows of each category.
+        Number of rows in each category.
     notation : Notation or None
-        Of a number: how it was written, which is how it is read in new tables.
+        How numbers are written. New tables are read in the same way.
     remark : str
-        What a user should know of it and might want otherwise, in a sentence; "" for nothing.
+        A sentence about a choice that the user may want to change, or "".
     """
 
     name: str
@@ -69,7 +68,7 @@ class Column:
 
     @property
     def used(self) -> bool:
-        """Whether a model sees it."""
+        """Whether the model uses this column."""
         return self.kind in USED
 
 
@@ -81,16 +80,16 @@ def describe_columns(
     keep: Collection[str] = (),
     decimal: str | None = None,
 ) -> tuple[Column, ...]:
-    """The kind of each column, found from its cells.
+    """Find the kind of each column from its cells.
 
     Parameters
     ----------
     table : Table
     ids, drop, keep : collection of str
-        Columns that the user calls identifiers, does not want, or wants although they look useless.
+        Columns that the user calls identifiers, wants to leave out, or wants to use although they look useless.
     decimal : {"comma", "point"}, optional
-        The decimal sign of columns that can be read with either one: "3,671" is 3.671 or 3671. Not given, it is that of
-        columns of the same table that leave no doubt, and the point where there are none.
+        The decimal sign of columns that can be read in both ways: "3,671" is 3.671 or 3671. By default it is taken
+        from the unambiguous columns of the same table; if there are none, it is the point.
 
     Examples
     --------
@@ -110,7 +109,7 @@ def describe_columns(
         if name in ids:
             found.append(Column(name, "identifier", "left out: named as an identifier"))
         elif name in drop:
-            found.append(Column(name, "dropped", "left out: you said so"))
+            found.append(Column(name, "dropped", "left out: by your choice"))
         else:
             column = _describe(table, name, name in keep, sign)
             settled = said is not None and column.kind == "number"
@@ -119,7 +118,7 @@ def describe_columns(
 
 
 def remarks(columns: Sequence[Column]) -> tuple[str, ...]:
-    """What a user should know of columns and might want otherwise; of many, the first few in full."""
+    """Return sentences about choices that the user may want to change: the first few in full, then a summary."""
     found = [column for column in columns if column.remark]
     shown = [column.remark for column in found[:REMARKS]]
     if rest := found[REMARKS:]:
@@ -130,14 +129,14 @@ def remarks(columns: Sequence[Column]) -> tuple[str, ...]:
 
 
 def _decimal_of(table: Table, names: Sequence[str]) -> str:
-    """The decimal sign of the columns that leave no doubt; the point where there are none, or where they differ."""
+    """Return the decimal sign of the unambiguous columns; the point if there are none or if they disagree."""
     if not any(_settles(texts(table, name), ",") for name in names if _has(table, name, ",")):
         return "."
     return "." if any(_settles(texts(table, name), ".") for name in names if _has(table, name, ".")) else ","
 
 
 def _has(table: Table, name: str, mark: str) -> bool:
-    """Whether a mark stands in a column of text."""
+    """Return whether any cell of a text column contains a mark."""
     series = table.frame[name]
     if series.dtype.kind in "biufcmM":
         return False
@@ -145,7 +144,7 @@ def _has(table: Table, name: str, mark: str) -> bool:
 
 
 def _settles(words: Any, decimal: str) -> bool:
-    """Whether a column consists of numbers that leave no doubt of their decimal sign."""
+    """Return whether a column consists of numbers with an unambiguous decimal sign."""
     reading = read_numbers(words, plain=False)
     few = reading.odd.sum() <= (1 - MOSTLY) * words.notna().sum()
     return bool(few) and reading.settled and reading.notation.decimal == decimal
@@ -157,12 +156,12 @@ def _describe(table: Table, name: str, keep: bool, decimal: str) -> Column:
     given = words.dropna()
     missing, distinct = len(words) - len(given), int(given.nunique())
     seen = (missing, distinct)
-    ticked = distinct == 1 and min(missing, len(given)) > 1  # a value or a blank: which rows have it may say something
+    ticked = distinct == 1 and min(missing, len(given)) > 1  # a value or a blank: which rows have it may be informative
     if distinct < 2 and not ticked and not (keep and distinct):
         words_of_it = tuple(given.unique())
         left_out = f"left out: {'one value only' if distinct else 'no values'}"
         return Column(name, "constant", left_out, *seen, categories=words_of_it)
-    gap = f"; {missing} missing: median, and a column that says so" if missing else ""
+    gap = f"; {missing} missing: filled with the median, and marked in a column of their own" if missing else ""
     if _is_date(table, name, given):
         low, high = _range(days_since_1970(table, name)[0])
         return Column(name, "date", f"days since 1970{gap}", *seen, low=low, high=high)
@@ -193,7 +192,7 @@ def _range(values: np.ndarray) -> tuple[float, float]:
 
 
 def _number(name: str, reading: Reading, odd: Any, keep: bool, seen: tuple[int, int], unnamed: bool) -> Column:
-    """A column of numbers: an identifier where they only count the rows."""
+    """Describe a column of numbers; it is an identifier if the numbers only count the rows."""
     low, high = _range(reading.values)
     may_count = not keep and not reading.notation.unit
     if may_count and (why := _why_identifier(name, reading.values, unnamed, seen[1])):
@@ -205,7 +204,7 @@ def _number(name: str, reading: Reading, odd: Any, keep: bool, seen: tuple[int, 
     if bare := int(reading.bare.sum()):
         steps.append(f"{bare} without {reading.notation.unit} read as if with it")
     if missing:
-        steps.append(f"{missing} missing: median, and a column that says so")
+        steps.append(f"{missing} missing: filled with the median, and marked in a column of their own")
     if words:
         steps.append(f"{some_of(map(repr, words), 3)} read as missing")
     treatment = "; ".join(steps) or "as it is"
@@ -214,19 +213,19 @@ def _number(name: str, reading: Reading, odd: Any, keep: bool, seen: tuple[int, 
 
 
 def _why_identifier(name: str, values: np.ndarray, unnamed: bool, distinct: int) -> str:
-    if unnamed and is_whole(values) and (distinct > FEWEST or distinct == len(values)):  # parts of tables may repeat it
+    if unnamed and is_whole(values) and (distinct > FEWEST or distinct == len(values)):  # or again in joined tables
         return "whole numbers in a first column without a name, as other programs number rows"
     return counter(name, values)
 
 
 def _with_units(column: Column, reading: Reading, n_given: int) -> Column:
-    """The same column; one of numbers in several units is left out, or a category where it has few values."""
+    """Return the column; numbers in several units are left out, or stay a category if there are few values."""
     in_numbers = sum(count for _, count in reading.units)
     if in_numbers < MOSTLY * n_given or sum(is_unit(unit) for unit, _ in reading.units) < 2:
         return column  # codes such as 12A and 12B, or words
     named = some_of([f"{unit or 'none'} in {count} row{'s' if count > 1 else ''}" for unit, count in reading.units], 5)
     if column.used and column.distinct <= FEWEST:
-        return replace(column, treatment=f"{column.treatment}; no numbers, since units differ: {named}")
+        return replace(column, treatment=f"{column.treatment}; not numbers, because the units differ: {named}")
     return replace(
         column,
         kind="text",
@@ -236,7 +235,7 @@ def _with_units(column: Column, reading: Reading, n_given: int) -> Column:
 
 
 def _category(name: str, given: Any, n_rows: int, keep: bool, seen: tuple[int, int]) -> Column:
-    """A column of words: an identifier where all differ, text where most do."""
+    """Describe a column of words; it is an identifier if all differ, and text if most do."""
     missing, distinct = seen
     if not keep and distinct == n_rows and (n_rows >= FEWEST or is_id_name(name) or is_unnamed(name)):
         return Column(name, "identifier", "left out: a different value in every row", *seen)
@@ -244,7 +243,7 @@ def _category(name: str, given: Any, n_rows: int, keep: bool, seen: tuple[int, i
         return Column(name, "text", f"left out: {distinct} different values in {len(given)} rows", *seen)
     counts = given.value_counts().sort_index()
     rare = int((counts < 2).sum())
-    treatment = f"a column for each of {distinct - rare} categories" + (
+    treatment = f"one column for each of {distinct - rare} categories" + (
         f", one for {rare} rare one{'s' if rare > 1 else ''}" if rare else ""
     )
     if missing:

@@ -1,4 +1,4 @@
-"""Whether new rows are like those that a model was trained with."""
+"""Test whether new rows are like the rows that a model was trained on."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kernelwright.tables.table import some_of
 
 __all__ = ["Drift", "find_drift"]
 
-USUAL = 0.01  # share of rows of the same kind whose support is below 1
-SURE = 0.01  # chance below which more of them are called drift
-NOWHERE = 0.1  # support below which a row is like nothing that the model has seen, whatever the other rows are
+USUAL = 0.01  # share of rows from the training distribution whose support is below 1
+SURE = 0.01  # p-value below which more of them are called drift
+NOWHERE = 0.1  # support below which a row is unlike all training rows, whatever the other rows are
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,15 @@ class Drift:
     Parameters
     ----------
     rows : int
-        How many were looked at.
+        Number of new rows.
     below : int
-        Those with less support than 99 % of the training rows had from the others.
+        Number of rows with less support than 99 % of the training rows had from the others.
     p_value : float
-        Chance of so many among rows of the same kind. The level is a quantile of finitely many training rows, so the
-        share below it is not exactly a hundredth: it has a beta distribution, and the count a beta-binomial one.
+        Probability of so many if the new rows come from the training distribution. The threshold is a quantile of
+        finitely many training rows, so the share below it is not exactly 1 %: the share has a beta distribution,
+        and the count a beta-binomial one.
     nowhere : tuple of int
-        Numbers of the rows with almost no support (below 0.1).
+        Row numbers of the rows with almost no support (below 0.1).
     worst : tuple of (int, float)
         Row numbers and supports of the least supported rows below 1.
     findings : tuple of Finding
@@ -51,33 +52,31 @@ class Drift:
 
     @property
     def found(self) -> bool:
-        """Whether more rows lie outside than chance explains."""
+        """Whether more rows have little support than chance explains."""
         return self.p_value < SURE
 
     def sentences(self) -> list[str]:
-        """What it means, in plain words."""
+        """Explain the result in plain words."""
         percent = 100 * self.below / self.rows
         share = f"{self.below} of {self.rows} rows ({percent:.1f} %) lie where the model has little support"
         if self.found:
             places = some_of([row for row, _ in self.worst], 10)
             return [
-                f"Drift: {share}; among rows like the training rows it would be about 1 % (chance of so many: "
-                f"{self.p_value:.1g}).",
-                "These rows differ from what the model has learned from, and its answers there are guesses. Least "
+                f"Drift: {share}; about 1 % is usual for rows like the training rows (p-value: {self.p_value:.1g}).",
+                "These rows differ from the training rows, so the model can only guess there. Least "
                 f"supported: {self.row_word}{'s' if len(self.worst) > 1 else ''} {places}.",
             ]
         if self.nowhere:
             many = len(self.nowhere) > 1
             return [
-                f"{len(self.nowhere)} of {self.rows} rows {'are' if many else 'is'} like nothing the model has seen "
-                f"({self.row_word}{'s' * many} {some_of(self.nowhere, 10)}): its answers there are little more than "
-                f"the "
-                "class frequencies."
+                f"{len(self.nowhere)} of {self.rows} rows {'are' if many else 'is'} unlike all training rows "
+                f"({self.row_word}{'s' * many} {some_of(self.nowhere, 10)}): there the predicted probabilities are "
+                "little more than the class frequencies."
             ]
         return [f"No drift: {share}, and about 1 % is usual."]
 
     def summary(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the result as plain data."""
         return asdict(self) | {"found": self.found, "share": self.below / self.rows}
 
 
@@ -89,9 +88,9 @@ def find_drift(
     row_word: str = "row",
     n_support_rows: int = 10**6,
 ) -> Drift:
-    """Count rows of little support, and test whether they are more than chance explains.
+    """Count the rows with little support, and test whether there are more than chance explains.
 
-    ``n_support_rows`` is how many training rows the unit of the support comes from.
+    ``n_support_rows`` is the number of training rows that define the unit of the support.
 
     Examples
     --------

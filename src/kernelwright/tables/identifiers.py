@@ -1,4 +1,4 @@
-"""Columns that only tell rows apart: names that say so, counters, and row numbers that another program wrote."""
+"""Find identifiers: columns with the name of one, counters, and row numbers that another program wrote."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["FEWEST", "counter", "is_id_name", "is_unnamed", "is_whole"]
 
-FEWEST = 10  # rows from which a column of values that are all different is taken for an identifier without a name
+FEWEST = 10  # rows from which a column with only different values is an identifier, whatever its name
 ID_WORDS = {"id", "ids", "uuid", "guid", "rowid", "rownames", "index", "unnamed"}
 ROW_NAMES = {
     "row",
@@ -39,34 +39,34 @@ OWNERS |= {
 TIME_WORDS = {"year", "years", "yr", "month", "week", "day", "days", "hour", "time", "date", "period", "age"}
 UNNAMED = re.compile(r"(column 1|Unnamed: \d+(\.\d+)*|)")
 
-# Whole numbers drawn at random from as wide a range would hold this many equal pairs on average. Then the chance that
-# there is none is exp(-12), or exp(-3) where the rows also stand in the order of the numbers.
+# Expected number of equal pairs if the whole numbers were drawn at random from the same range. The probability that
+# there is no such pair is then exp(-12), or exp(-3) if the rows are also sorted by the numbers.
 EQUAL_PAIRS, EQUAL_PAIRS_IN_ORDER = 12.0, 3.0
 
 
 def is_unnamed(name: str) -> bool:
-    """Whether the first column of a file had no name, as row numbers have that pandas or R wrote."""
+    """Return whether the first column of a file has no name, like the row numbers that pandas and R write."""
     return UNNAMED.fullmatch(name) is not None
 
 
 def is_id_name(name: str) -> bool:
-    """Whether a name says "identifier": id, ID, customer_id, customerId, CUSTOMERID, RowNumber, Unnamed: 0."""
+    """Return whether a name means "identifier": id, ID, customer_id, customerId, CUSTOMERID, RowNumber, Unnamed: 0."""
     words = _words(name)
     owned = any(word.removesuffix("id") in OWNERS for word in words if word.endswith("id"))
     return owned or not ID_WORDS.isdisjoint(words) or "".join(words) in ROW_NAMES
 
 
 def is_whole(values: np.ndarray) -> bool:
-    """Whether there is a whole number in every row."""
+    """Return whether there is a whole number in every row."""
     return bool((values == np.round(values)).all())  # NaN equals nothing
 
 
 def counter(name: str, values: np.ndarray) -> str:
-    """Why a column of numbers only tells rows apart; "" if it does not.
+    """Return why a column of numbers is an identifier, or "" if it is not.
 
-    A counter has a different whole number in every row, and hardly more of them between the smallest and the largest
-    than it uses: all, or those of some of the rows of a larger table. Of ages, counts or years, some are equal by
-    chance, and amounts of money are spread over a wide range.
+    A counter has a different whole number in every row, and uses most of the whole numbers between its smallest and
+    its largest: all of them, or those of a sample of a larger table. Among ages, counts or years, some are equal by
+    chance; amounts of money are spread over a wide range.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def counter(name: str, values: np.ndarray) -> str:
     >>> from kernelwright.tables.identifiers import counter
     >>> random = np.random.default_rng(0)
     >>> counter("x", random.permutation(1000)[:700].astype(float))
-    'a different whole number in every row, as in a part of a numbered table'
+    'a different whole number in every row, as in a sample of a numbered table'
     >>> counter("x", random.integers(0, 100_000, size=100).astype(float))
     ''
     """
@@ -86,7 +86,7 @@ def counter(name: str, values: np.ndarray) -> str:
         return ""
     if is_id_name(name):
         return "a different whole number in every row"
-    grid = steps.min() == steps.max() > 1  # as of doses, or of settings of a machine
+    grid = steps.min() == steps.max() > 1  # such as doses, or settings of a machine
     if len(values) < FEWEST or grid or not TIME_WORDS.isdisjoint(_words(name)):
         return ""
     places = ordered[-1] - ordered[0] + 1
@@ -95,7 +95,7 @@ def counter(name: str, values: np.ndarray) -> str:
     along = np.diff(values)
     most = EQUAL_PAIRS_IN_ORDER if (along > 0).all() or (along < 0).all() else EQUAL_PAIRS
     pairs = len(values) * (len(values) - 1) / (2 * places)
-    return "a different whole number in every row, as in a part of a numbered table" if pairs > most else ""
+    return "a different whole number in every row, as in a sample of a numbered table" if pairs > most else ""
 
 
 def _words(name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A kernel function learned from a table of objects and their similarities, and how good it is on new objects."""
+"""A kernel learned from a table of objects and their similarities, and its error on new objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kernelwright.tables.table import as_table
 
 __all__ = ["KernelEvaluation", "KernelModel", "held_out_error"]
 
-FEWEST = 8  # objects from which some can be held out
+FEWEST = 8  # objects needed to hold some out
 PAIRS = 5000  # kept for pictures
 SHOWN = 400  # objects whose given similarities are kept for pictures
 
@@ -30,22 +30,22 @@ SHOWN = 400  # objects whose given similarities are kept for pictures
 @saved("kernel-evaluation")
 @dataclass(frozen=True)
 class KernelEvaluation:
-    """How near a learned kernel comes to similarities of objects that it was not learned from.
+    """The error of a learned kernel on held-out objects.
 
     Parameters
     ----------
     protocol : str
         How it was measured, in words.
     objects : tuple of str
-        Those held out.
+        Names of the held-out objects.
     error : Score
-        Root mean squared error over pairs with at least one of them, in the unit of the similarities.
+        Root mean squared error over pairs with at least one held-out object, in the unit of the similarities.
     spread : float
-        Standard deviation of the true values: a constant has about this error.
+        Standard deviation of the true values: predicting a constant has about this error.
     rivals : dict of str to Score
-        The same error by a constant, and by the similarities of the nearest known object.
+        The same error of a constant, and of copying the similarities of the nearest known object.
     truth, learned : ndarray
-        Up to 5000 of the pairs.
+        True and learned similarities of up to 5000 of the pairs.
     seconds : float
     """
 
@@ -59,7 +59,7 @@ class KernelEvaluation:
     seconds: float = 0.0
 
     def summary(self) -> dict[str, Any]:
-        """Numbers without the pairs."""
+        """Return the results without the pairs, as plain data."""
         return {
             "protocol": self.protocol,
             "objects": len(self.objects),
@@ -73,21 +73,21 @@ class KernelEvaluation:
 @saved("kernel-model")
 @dataclass(frozen=True)
 class KernelModel:
-    """A learned kernel, with what is done to the columns of a table before it.
+    """A learned kernel, together with the encoder for the columns of a table.
 
     Parameters
     ----------
     encoder : sklearn.pipeline.Pipeline
-        Table to numbers.
+        Turns a table into numbers.
     learner : HyperKernelRidge
-        Fitted; its ``kernel_`` is the kernel of encoded rows.
+        Fitted; its ``kernel_`` takes encoded rows.
     columns : tuple of Column
     identifier : str or None
         The column that names the objects.
     objects : tuple of str
-        Names of those it was learned from.
+        Names of the objects that it was learned from.
     points, given : ndarray
-        Up to 400 of the objects as the kernel sees them, and the similarities that were given for these.
+        Up to 400 of the objects in encoded form, and their given similarities.
     evaluation : KernelEvaluation or None
     notes : tuple of str
     settings : dict
@@ -129,7 +129,7 @@ class KernelModel:
         seed: int = 0,
         **rest: Any,
     ) -> KernelModel:
-        """Learn from all objects; ``similarities`` has NaN where nothing is known."""
+        """Learn from all objects; ``similarities`` has NaN for unknown pairs."""
         frame, _ = prepare(columns, rows)
         encoder = Pipeline([("encode", make_encoder(columns)), ("scale", StandardScaler())]).fit(frame)
         X = encoder.transform(frame)
@@ -140,16 +140,16 @@ class KernelModel:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Names of the columns that the kernel sees."""
+        """Names of the columns that the kernel uses."""
         return tuple(column.name for column in self.columns if column.used)
 
     def encode(self, rows: Any) -> tuple[np.ndarray, list[Finding]]:
-        """Rows of a Table or data frame as the kernel sees them, and what is new in them."""
+        """Encode the rows of a Table or data frame, and list what was not in the training table."""
         frame, findings = prepare(self.columns, rows)
         return self.encoder.transform(frame), findings
 
     def predict(self, rows: Any, others: Any = None) -> np.ndarray:
-        """The kernel between rows of one table, or of two."""
+        """Compute the kernel between the rows of one table, or of two."""
         X = self.encode(rows)[0]
         return self.learner.predict(X, None if others is None else self.encode(others)[0])
 
@@ -163,7 +163,7 @@ def held_out_error(
     share: float = 0.25,
     seed: int = 0,
 ) -> KernelEvaluation | None:
-    """Learn without some of the objects, and compare with what is known of them; None where there are too few."""
+    """Measure the error on held-out objects; return None if there are too few objects."""
     n, random = len(similarities), np.random.default_rng(seed)
     n_out = round(share * n)
     if n < FEWEST or n_out < 2 or n - n_out < 3:
@@ -171,7 +171,7 @@ def held_out_error(
     out = np.zeros(n, dtype=bool)
     out[random.permutation(n)[:n_out]] = True
     inner = similarities[np.ix_(~out, ~out)]
-    connected = np.flatnonzero(~out)[~np.isnan(inner).all(1)]  # an object that nothing is known of teaches nothing
+    connected = np.flatnonzero(~out)[~np.isnan(inner).all(1)]  # objects without any known similarity are of no use
     known = similarities[np.ix_(connected, connected)]
     asked = ~np.isnan(similarities) & (out[:, None] | out)
     if len(connected) < 3 or not asked.any() or np.nanstd(known) == 0:
@@ -189,8 +189,7 @@ def held_out_error(
     pairs = np.flatnonzero(np.triu(asked).ravel())
     shown = np.sort(random.permutation(pairs)[:PAIRS])
     return KernelEvaluation(
-        protocol=f"{n_out} of {n} objects held out; error over the pairs with at least one of them whose similarity is "
-        "known",
+        protocol=f"{n_out} of {n} objects held out; error over all known pairs with at least one held-out object",
         objects=tuple(np.asarray(objects, dtype=object)[out]),
         error=_error(learned - similarities, asked, out),
         spread=float(similarities[asked].std()),
@@ -202,9 +201,9 @@ def held_out_error(
 
 
 def _error(gap: np.ndarray, asked: np.ndarray, out: np.ndarray) -> Score:
-    """Root mean square, with an interval by resampling the held-out objects (pairs of one object go together)."""
+    """Return the root mean square, with a bootstrap interval over held-out objects (with all their pairs)."""
     squares = np.where(asked, gap, 0.0)[out] ** 2
-    # A pair of two held-out objects is met from both sides, and counts half each time.
+    # A pair of two held-out objects occurs twice, and counts half each time.
     halves = np.where(out, 0.5, 1.0)
     sums, counts = (squares * halves).sum(1), (asked[out] * halves).sum(1)
     random = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The column with the classes: which rows have one, which names are the same class, and what is odd about them."""
+"""Read the target column: which rows have a class, which names are the same class, and which names look odd."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kernelwright.tables.table import Table, some_of
 
 __all__ = ["about_missing", "labelled", "same_number", "spelling_notes"]
 
-# Not "007", whose zeros say that it is a name.
+# Not "007": leading zeros mean that it is a name.
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def labelled(table: Table, target: str) -> tuple[Table, np.ndarray, tuple[str, ...], tuple[str, ...]]:
-    """Rows that have a label, labels as integers, their names in order (of numbers if they are), and notes."""
+    """Return the rows with a label, the labels as integers, the sorted class names, and notes."""
     words = texts(table, target)
     known = words.notna().to_numpy()
     notes = [about_missing(table, target, int((~known).sum()))] if not known.all() else []
@@ -41,27 +41,27 @@ def labelled(table: Table, target: str) -> tuple[Table, np.ndarray, tuple[str, .
 
 
 def same_number(name: str, classes: Collection[str]) -> str:
-    """The class that is the same number (1 for 1.0), where there is one; else the name as it is."""
+    """Return the class that is the same number (1 for 1.0) if there is one, else the name itself."""
     if name in classes:
         return name
     return next((each for each in classes if _key(each) == _key(name)), name)
 
 
 def spelling_notes(names: Sequence[str]) -> list[str]:
-    """Words about names that differ only in capital letters or blanks: whoever wrote them may have meant the same."""
+    """Return notes about names that differ only in case or blanks, and so may mean the same."""
     groups = defaultdict(list)
     for name in names:
         groups[" ".join(name.casefold().split())].append(name)
     return [
-        f"{_listed(group)} differ only in capital letters or blanks and are kept apart; if they mean the same, write "
-        "them in one way"
+        f"{_listed(group)} differ only in case or blanks and are kept apart; if they mean the same, spell them "
+        "in the same way"
         for group in groups.values()
         if len(group) > 1
     ]
 
 
 def _equal_numbers(names: Sequence[str]) -> list[list[str]]:
-    """Names that are the same number, the shortest of each first."""
+    """Group the names that are the same number, the shortest name of each group first."""
     groups = defaultdict(list)
     for name in names:
         groups[_key(name)].append(name)
@@ -78,15 +78,15 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def about_missing(table: Table, target: str, n: int) -> str:
-    """A sentence about rows without a class, and another if there are words that were taken for none."""
+    """Say how many rows have no class, and which words were read as missing."""
     left_out = f"{n} row{'s' if n > 1 else ''} without a value of {target!r} left out."
     return " ".join([left_out, *_missing(table, target)])
 
 
 def _missing(table: Table, target: str) -> list[str]:
-    """A sentence about words that stand in the target and are no class."""
+    """Say which words in the target were read as missing."""
     words = table.missing_words.get(target, ())
     if not words:
         return []
     counts = f"The word {some_of(map(repr, words))} counts" if len(words) == 1 else f"{some_of(map(repr, words))} count"
-    return [f"{counts} as missing there: if that is a class, write it in another way."]
+    return [f"{counts} as missing there: if it is a class, give it another name."]

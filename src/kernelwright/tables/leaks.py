@@ -1,4 +1,4 @@
-"""Columns that tell the classes almost perfectly by themselves: often because they were made from them."""
+"""Find leaks: columns that predict the class almost perfectly by themselves, often because they were made from it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 
 __all__ = ["LEAK", "Leak", "find_leaks"]
 
-LEAK = "Possible leak"  # what the sentence about one begins with
+LEAK = "Possible leak"  # the first words of the sentence about a leak
 
-FEWEST = 30  # rows from which a perfect column is no chance
-MOST = 2000  # rows that are looked at
-ERROR = 0.02  # largest share of rows that a leak tells wrong, and
-RELATIVE = 0.1  # next to the share that the most frequent class tells wrong
-TIMES = 3  # that error, which the best of the other columns has at least
+FEWEST = 30  # with fewer rows, a perfect column may be chance
+MOST = 2000  # rows that are examined
+ERROR = 0.02  # largest error of a leak, absolute
+RELATIVE = 0.1  # and relative to the error of the most frequent class
+TIMES = 3  # the best of the other columns must have at least this many times ERROR
 
 
 @dataclass(frozen=True)
 class Leak:
-    """A column that alone tells the class of almost every row.
+    """A column that alone predicts the class of almost every row.
 
     Parameters
     ----------
     column, target : str
     accuracy : float
-        Share of rows whose class it tells, by a rule learned from the other rows.
+        Share of rows that it predicts correctly, by a rule learned from the other rows.
     best_other : str
-        The best of the columns that are no leaks; "" if there is none.
+        The best of the columns that are not leaks; "" if there is none.
     other_accuracy : float
-        What that one tells.
+        Accuracy of that column.
     """
 
     column: str
@@ -42,17 +42,17 @@ class Leak:
     def __str__(self) -> str:
         other = f" (the next best, {self.best_other}, {100 * self.other_accuracy:.1f} %)" if self.best_other else ""
         return (
-            f"{LEAK}: {self.column} alone tells {self.target!r} in {100 * self.accuracy:.1f} % of the "
-            f"rows{other}. If it is made from {self.target!r}, or known only afterwards, the model will not be as good "
-            "on new rows as it seems: leave it out with --drop."
+            f"{LEAK}: {self.column} alone predicts {self.target!r} in {100 * self.accuracy:.1f} % of the "
+            f"rows{other}. If it was made from {self.target!r}, or is known only afterwards, the model will be worse "
+            "on new rows than it seems: leave the column out with --drop."
         )
 
 
 def find_leaks(frame: Any, labels: np.ndarray, target: str = "the class") -> tuple[Leak, ...]:
-    """Columns of a prepared table that alone tell the class of almost every row, and much better than the others do.
+    """Find the columns that alone predict the class of almost every row, much better than the other columns do.
 
-    Every row is told by the most frequent class of the other rows with the same value, or with the nearest one where
-    the value is the only one of its kind. Up to 2000 rows are looked at, and tables of fewer than 30 are not.
+    Each row is predicted by the most frequent class of the other rows with the same value; if there are none, of the
+    rows with the nearest value. At most 2000 rows are examined; tables with fewer than 30 rows are skipped.
 
     Examples
     --------
@@ -74,13 +74,13 @@ def find_leaks(frame: Any, labels: np.ndarray, target: str = "the class") -> tup
     leaks = [name for name, error in errors.items() if error <= min(ERROR, RELATIVE * usual)]
     best = min((name for name in errors if name not in leaks), key=errors.__getitem__, default="")
     if best and errors[best] < TIMES * ERROR:
-        return ()  # others are nearly as good: the classes are easy to tell
+        return ()  # others are nearly as good: the classes are easy to predict
     rest = (best, 1.0 - errors[best]) if best else ()
     return tuple(Leak(name, target, 1.0 - errors[name], *rest) for name in leaks)
 
 
 def _told(column: Any, labels: np.ndarray) -> np.ndarray:
-    """The class of each row by the others with the same value, else with the nearest one, else the most frequent."""
+    """Predict each row from the others with the same value, else with the nearest one, else the largest class."""
     import pandas as pd
 
     codes, values = pd.factorize(column, sort=True, use_na_sentinel=False)
@@ -97,7 +97,7 @@ def _told(column: Any, labels: np.ndarray) -> np.ndarray:
 
 
 def _nearest(values: np.ndarray) -> np.ndarray:
-    """The place of the nearest other value of each; values stand in order, and a gap is last and far away."""
+    """Return the index of the nearest other value for each of the sorted values; NaN is last and far away."""
     with np.errstate(invalid="ignore"):
         gaps = np.diff(values)
     gaps = np.where(np.isnan(gaps), np.inf, gaps)

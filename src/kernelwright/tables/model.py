@@ -1,4 +1,4 @@
-"""A classifier of tables: which columns it wants, what it does to them, and how good it was."""
+"""A classifier for tables, with its columns, their treatment and its evaluation."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from kernelwright.tables.table import Table, nearest_name, some_of
 
 __all__ = ["TabularModel", "TrainingTable", "make_encoder", "make_pipeline", "rival_makers", "versions"]
 
-QUANTITY = 20  # different numbers from which a target may be a quantity rather than classes
+QUANTITY = 20  # above this many different numbers, a target may be a quantity and not a class
 
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """A table that is ready to learn from: columns, prepared rows and integer labels.
+    """A table that is ready for training: columns, prepared rows and integer labels.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class TrainingTable:
         keep: Collection[str] = (),
         decimal: str | None = None,
     ) -> TrainingTable:
-        """Take a table apart into columns and labels; what is at fault with it is one sentence.
+        """Split a table into columns and labels; raise ValueError with one sentence if it cannot be used.
 
         For ``ids``, ``drop``, ``keep`` and ``decimal`` see :func:`~kernelwright.tables.describe_columns`.
         """
@@ -95,9 +95,9 @@ class TrainingTable:
 @saved("tabular-model")
 @dataclass(frozen=True)
 class TabularModel:
-    """A fitted pipeline together with what is needed to use it on new tables and to judge it.
+    """A fitted pipeline, together with all that is needed to use it on new tables and to judge it.
 
-    It holds plain data and estimators only, so that it can be saved; ``pipeline`` gives integers, which number
+    It holds only plain data and estimators, so that it can be saved. ``pipeline`` predicts integers, which index
     ``classes``.
 
     Parameters
@@ -105,17 +105,17 @@ class TabularModel:
     pipeline : sklearn.pipeline.Pipeline
         Steps "encode" (imputers and encoders) and "classify" (:class:`EmbeddingClassifier`).
     columns : tuple of Column
-        All columns of the training table but the target.
+        All columns of the training table except the target.
     target : str
     classes : tuple of str
     class_counts : tuple of int
-        Training rows of each class.
+        Number of training rows in each class.
     evaluation : Evaluation or None
-        By cross-validation on the training table.
+        Result of cross-validation on the training table.
     notes : tuple of str
-        What was noticed about the training table.
+        Remarks about the training table.
     settings : dict
-        Name of the table, seed, folds.
+        Name of the table, number of rows, seed.
     versions : dict of str to str
 
     Examples
@@ -142,7 +142,7 @@ class TabularModel:
 
     @classmethod
     def fit(cls, data: TrainingTable, *, seed: int = 0, evaluation: Evaluation | None = None) -> TabularModel:
-        """Learn from all rows."""
+        """Fit the pipeline to all rows."""
         pipeline = make_pipeline(data.columns, seed).fit(data.frame, data.labels)
         counts = tuple(map(int, np.bincount(data.labels, minlength=len(data.classes))))
         settings = {"table": data.source, "rows": len(data.labels), "seed": seed}
@@ -165,37 +165,37 @@ class TabularModel:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Names of the columns that the model sees."""
+        """Names of the columns that the model uses."""
         return tuple(column.name for column in self.columns if column.used)
 
     @property
     def identifiers(self) -> tuple[str, ...]:
-        """Names of the columns that only tell rows apart."""
+        """Names of the columns that only identify rows."""
         return tuple(column.name for column in self.columns if column.kind == "identifier")
 
     def prepare(self, rows: Any) -> tuple[Any, list[Finding]]:
-        """The model's columns of a table, and what is new in them."""
+        """Select and prepare the model's columns of a table, and list what was not in the training table."""
         return prepare(self.columns, rows)
 
     def extra_columns(self, table: Table) -> list[str]:
-        """Columns that the training table did not have."""
+        """Return the columns that the training table did not have."""
         known = {self.target, *(column.name for column in self.columns)}
         return [name for name in table.names if name not in known]
 
     def predict_proba(self, rows: Any) -> np.ndarray:
-        """Probabilities of ``classes`` for the rows of a Table or data frame."""
+        """Predict probabilities of ``classes`` for the rows of a Table or data frame."""
         return self.pipeline.predict_proba(self.prepare(rows)[0])
 
     def predict(self, rows: Any) -> np.ndarray:
-        """Names of the most probable classes."""
+        """Predict the name of the most probable class for each row."""
         return np.array(self.classes, dtype=object)[self.predict_proba(rows).argmax(1)]
 
     def support(self, rows: Any) -> np.ndarray:
-        """How well the training rows cover each row; below 1 is less than 99 % of them had from each other."""
+        """Return how well the training rows cover each row; 99 % of the training rows themselves have at least 1."""
         return self.classifier.support(self.pipeline[:-1].transform(self.prepare(rows)[0]))
 
     def answer(self, table: Table) -> tuple[np.ndarray, Drift]:
-        """Probabilities of ``classes`` for the rows of a table, and whether these are unlike the training rows."""
+        """Predict probabilities of ``classes`` for the rows of a table, and test the rows for drift."""
         frame, findings = self.prepare(table)
         probabilities, support = self.classifier.predict_with_support(self.pipeline[:-1].transform(frame))
         drift = find_drift(
@@ -208,7 +208,7 @@ class TabularModel:
         return probabilities, drift
 
     def label_numbers(self, table: Table, target: str | None = None) -> tuple[Table, np.ndarray]:
-        """Rows with a label, and the place of each label in ``classes``; a label never seen is an error."""
+        """Return the rows with a label, and the labels as indices into ``classes``; an unknown label is an error."""
         target = target or self.target
         table.column(target, "target column")
         table, labels, names, _ = labelled(table, target)
@@ -223,13 +223,13 @@ class TabularModel:
 
 
 def make_encoder(columns: Collection[Column]) -> ColumnTransformer:
-    """Numbers with gaps filled, categories one-hot; rare ones, and those never seen, together."""
-    # Places in the prepared table, not names, which scikit-learn would look up one by one in a list of all.
+    """Make the encoder: impute numbers; one-hot encode categories, with rare and unknown ones in one column."""
+    # Positions, not names: scikit-learn would search a list of all names for each of them.
     kinds = [column.kind for column in columns if column.used]
     plain = [place for place, kind in enumerate(kinds) if kind != "category"]
     words = [place for place, kind in enumerate(kinds) if kind == "category"]
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    # A missing category counts as one of its own, without being given a name first.
+    # OneHotEncoder treats a missing value as a category of its own; no imputer is needed.
     encode = OneHotEncoder(
         handle_unknown="infrequent_if_exist", min_frequency=2, max_categories=50, sparse_output=False
     )
@@ -238,12 +238,12 @@ def make_encoder(columns: Collection[Column]) -> ColumnTransformer:
 
 
 def make_pipeline(columns: Collection[Column], seed: int = 0) -> Pipeline:
-    """Encoders, then an unfitted :class:`EmbeddingClassifier`."""
+    """Make an unfitted pipeline: the encoder, then an :class:`EmbeddingClassifier`."""
     return Pipeline([("encode", make_encoder(columns)), ("classify", EmbeddingClassifier(random_state=seed))])
 
 
 def rival_makers(columns: Collection[Column], seed: int = 0) -> dict[str, Callable[[], Any]]:
-    """What a model has to beat: the majority class, logistic regression, a random forest; same encoders."""
+    """Return makers of the baselines: the majority class, logistic regression and a random forest, same encoder."""
 
     def with_encoder(*steps: tuple[str, Any]) -> Pipeline:
         return Pipeline([("encode", make_encoder(columns)), *steps])
@@ -258,7 +258,7 @@ def rival_makers(columns: Collection[Column], seed: int = 0) -> dict[str, Callab
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the libraries a model depends on."""
+    """Return the versions of Python and of the libraries that a model depends on."""
     import kernelwright  # a checkout need not be installed
 
     libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "torch", "pandas")}
@@ -268,14 +268,14 @@ def versions() -> dict[str, str]:
 def _refuse_bad_classes(table: Table, target: str, labels: np.ndarray, classes: tuple[str, ...]) -> None:
     n, m = len(labels), len(classes)
     if m == 1:
-        raise ValueError(f"The target column {target!r} has one value only, {classes[0]!r}: there is nothing to tell.")
+        raise ValueError(f"The target column {target!r} has only one value, {classes[0]!r}: a classifier needs two.")
     values, odd = numbers(table, target)
     numeric = not odd.any()
     fractions = numeric and bool((values != np.round(values)).any())
     if numeric and m > QUANTITY and (fractions or m > 0.2 * n):
         raise ValueError(
             f"The target column {target!r} has {m} different numbers in {n} rows, so it looks like a quantity "
-            "(regression), and kernelwright fit tells classes apart: put the numbers into a few classes first."
+            "(regression), but kernelwright fit predicts classes: bin the numbers into a few classes first."
         )
     if m > 0.5 * n and n > 3:
         raise ValueError(
@@ -284,14 +284,14 @@ def _refuse_bad_classes(table: Table, target: str, labels: np.ndarray, classes: 
 
 
 def _notes(columns: tuple[Column, ...], labels: np.ndarray, classes: tuple[str, ...]) -> tuple[str, ...]:
-    """What a careful reader of the table would remark on."""
+    """Return remarks that a careful reader of the table would make."""
     found = []
     left = [
         column for column in columns if column.kind in ("identifier", "text") and column.distinct and not column.remark
     ]
-    if left:  # by themselves: what the user named has not been counted, and a remark says more
+    if left:  # only those found automatically: columns that the user named have no counts, and a remark says more
         names = some_of([f"{c.name} ({c.treatment.removeprefix('left out: ')})" for c in left], 10)
-        found.append(f"Left out: {names}. --keep COLUMN uses one all the same.")
+        found.append(f"Left out: {names}. Use --keep COLUMN to learn from one of them anyway.")
     found += remarks(columns)
     for column in columns:
         found += [
@@ -302,9 +302,9 @@ def _notes(columns: tuple[Column, ...], labels: np.ndarray, classes: tuple[str, 
     if counts[rarest] < 0.2 * counts[commonest]:
         found.append(
             f"The classes are unbalanced: {classes[commonest]!r} has {counts[commonest]} rows, {classes[rarest]!r} "
-            f"{counts[rarest]}; accuracy alone says little."
+            f"{counts[rarest]}; accuracy alone is not informative."
         )
     if counts[rarest] == 1:
         alone = [classes[k] for k in np.flatnonzero(counts == 1)]
-        found.append(f"One row only of class {some_of(map(repr, alone))}: it cannot be learned and tested both.")
+        found.append(f"Only one row of class {some_of(map(repr, alone))}: it cannot be in training and test rows.")
     return tuple(found)

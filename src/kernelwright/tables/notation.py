@@ -1,4 +1,4 @@
-"""How numbers are written in a column: decimal signs, marks between thousands, currencies and units."""
+"""Find how the numbers of a column are written: decimal signs, thousands separators, currencies and units."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ DECIMALS = {"point": ".", "comma": ","}
 @saved("number-notation")
 @dataclass(frozen=True)
 class Notation:
-    """What a training column settled about its numbers, so that new tables are read in the same way.
+    """How the numbers of a training column are written, so that new tables are read in the same way.
 
     Parameters
     ----------
     decimal : {".", ","}
-        The decimal sign; the other one stands between thousands, if it stands anywhere.
+        The decimal sign; the other one can only be a thousands separator.
     unit : str
-        The currency or unit next to the numbers, "" for none.
+        The currency or unit of the numbers, "" for none.
     bare : bool
-        Whether some numbers were without the unit.
+        Whether some numbers had no unit.
     """
 
     decimal: str = "."
@@ -45,7 +45,7 @@ class Notation:
 
     @property
     def words(self) -> str:
-        """What a column of such numbers holds."""
+        """A noun for such numbers."""
         return f"numbers in {self.unit}" if self.unit else "numbers"
 
 
@@ -60,19 +60,19 @@ class Reading:
     ----------
     notation : Notation
     values : ndarray
-        NaN where there is no number.
+        The numbers; NaN where there is none.
     odd : ndarray of bool
-        Cells that hold something else.
+        Marks cells that hold something else.
     bare : ndarray of bool
-        Numbers without the unit that others have.
+        Marks numbers without the unit that the others have.
     example : str
-        A cell that is no plain number; "" where all are.
+        A cell that is not a plain number; "" if all are.
     settled : bool
-        Whether the cells themselves leave one decimal sign only.
+        Whether the cells allow only one decimal sign.
     otherwise : float or None
-        What ``example`` would be with the other decimal sign, if the whole column could be read so.
+        The value of ``example`` with the other decimal sign, if the whole column could be read with it.
     units : tuple of (str, int)
-        Units that were met and how often, "" for none, the most frequent one first.
+        The units and their counts, most frequent first; "" is no unit.
     """
 
     notation: Notation
@@ -86,12 +86,12 @@ class Reading:
 
     @property
     def value(self) -> float:
-        """The number of ``example``."""
+        """The value of ``example``."""
         cell = NumberCell.of(self.example)
         return np.nan if cell is None else cell.values[self.notation.decimal]
 
     def remark(self, where: str) -> str:
-        """A sentence that says how the numbers of a column were read where there are two ways, and what changes it."""
+        """Say how an ambiguous column was read, and which option changes it; "" if it is not ambiguous."""
         if self.otherwise is None:
             return ""
         other = {".": "comma", ",": "point"}[self.notation.decimal]
@@ -102,24 +102,24 @@ class Reading:
 
 
 def decimal_sign(word: str | None) -> str | None:
-    """The sign that a user's word stands for."""
+    """Return the sign that a user's word stands for."""
     if word is not None and word not in DECIMALS:
         raise ValueError(f"decimal must be 'comma' or 'point'. Got {word!r} instead.")
     return None if word is None else DECIMALS[word]
 
 
 def read_numbers(words: Any, decimal: str = ".", *, plain: bool = True) -> Reading:
-    """Read a column of text as numbers, in the notation that suits the whole of it.
+    """Read a column of text as numbers, in the notation that suits the whole column best.
 
     Parameters
     ----------
     words : pandas.Series
-        Text, NaN where there is nothing.
+        Text, with NaN for missing values.
     decimal : {".", ","}
-        The decimal sign where the column could be read with either one.
+        The decimal sign to use if the column can be read with both.
     plain : bool, default=True
-        Take the short way where every cell is a number to Python as well. Whether the cells settle the decimal sign is
-        then not looked at.
+        Stop early if Python can read every cell as a number. Whether the cells allow only one decimal sign is then
+        not checked.
 
     Examples
     --------
@@ -147,9 +147,9 @@ def read_numbers(words: Any, decimal: str = ".", *, plain: bool = True) -> Readi
 
 
 def read_numbers_as(words: Any, notation: Notation, *, known: tuple[str, ...] = ()) -> Reading:
-    """Read a column of text as another one was read; with the other decimal sign only where there is no other way.
+    """Read a column of text in a given notation; use the other decimal sign only if nothing else works.
 
-    ``known`` are words that were missing values then. Cells in another unit are odd.
+    ``known`` are words that stood for missing values in training. Cells in another unit are odd.
     """
     usual = _usual(words)
     if not usual.odd.any() and notation == Notation("."):
@@ -164,7 +164,7 @@ def read_numbers_as(words: Any, notation: Notation, *, known: tuple[str, ...] = 
 
 
 def _usual(words: Any) -> Reading:
-    """What Python itself takes for numbers."""
+    """Read the cells that Python itself accepts as numbers."""
     import pandas as pd
 
     values = pd.to_numeric(words, errors="coerce").to_numpy(dtype=np.float64)
@@ -176,13 +176,13 @@ def _usual(words: Any) -> Reading:
 
 @dataclass(frozen=True)
 class _Column:
-    """The different cells of a column, taken apart."""
+    """The unique cells of a column, parsed."""
 
     words: list[str]
-    codes: np.ndarray  # of each row, -1 where there is nothing
+    codes: np.ndarray  # of each row, -1 for a missing value
     counts: np.ndarray
     cells: list[NumberCell | None]
-    usual: np.ndarray  # what Python reads, which knows numbers such as "12."
+    usual: np.ndarray  # as Python reads them, which accepts numbers such as "12."
 
     @classmethod
     def of(cls, words: Any, usual: Reading) -> _Column:
@@ -199,7 +199,7 @@ class _Column:
         return np.where(np.isnan(found), self.usual, found) if decimal == "." else found
 
     def readable(self, decimal: str) -> np.ndarray:
-        """Rows of each different cell that is a number with this decimal sign."""
+        """Count the rows of each unique cell; zero if it is not a number with this decimal sign."""
         return np.where(np.isnan(self.values(decimal)), 0, self.counts)
 
     def units(self, decimal: str) -> Counter[str]:
@@ -214,7 +214,7 @@ class _Column:
         return found[0][0] if found else ""
 
     def reading(self, decimal: str, unit: str) -> Reading:
-        """All rows; cells of another unit are odd, and so are those without a percent sign where others have one."""
+        """Read all rows; cells in another unit are odd, and so are cells without a percent sign if others have one."""
         own = np.array([cell.unit if cell else "" for cell in self.cells], dtype=object)
         values = self.values(decimal)
         bare = (own == "") & (unit != "")
@@ -230,13 +230,13 @@ class _Column:
         )
 
     def _in_rows(self, values: np.ndarray, otherwise: Any) -> np.ndarray:
-        """What belongs to each different cell, in every row that has it."""
+        """Spread the values of the unique cells over the rows."""
         return np.append(values, otherwise).astype(values.dtype)[
             self.codes
-        ]  # the code of nothing, -1, is the last place
+        ]  # the code of a missing value, -1, is the last place
 
     def example(self, decimal: str, unit: str) -> str:
-        """The cell that says most about how numbers are written here: one of two meanings, else one with a mark."""
+        """Return the most informative cell: one with two meanings, else one with a separator."""
         best, most = "", 0
         for word, cell, usual in zip(self.words, self.cells, self.usual, strict=True):
             if cell is None or cell.unit != unit or np.isnan(cell.values[decimal]) or usual == cell.values[decimal]:

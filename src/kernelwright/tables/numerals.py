@@ -1,6 +1,6 @@
-"""Single cells as numbers: decimal signs, marks between thousands, currencies and units.
+"""Parse single cells as numbers: decimal signs, thousands separators, currencies and units.
 
-Only the standard library is needed, so that a file can be looked at before pandas is imported.
+This needs only the standard library, so that a file can be checked before pandas is imported.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 __all__ = ["OTHER", "PERCENT", "NumberCell", "is_number", "is_unit"]
 
 OTHER = {".": ",", ",": "."}
-LONGEST = 60  # letters of a cell that may be a number
-BLANKS = "' \u2019\u00a0\u2009\u202f"  # between thousands, besides commas and points
+LONGEST = 60  # characters in a cell that may be a number
+BLANKS = "' \u2019\u00a0\u2009\u202f"  # thousands separators, besides commas and points
 CURRENCIES = "$\u00a2\u00a3\u00a5\u0e3f\u20a9\u20aa\u20ab\u20ac\u20b4\u20b9\u20ba\u20bd\u20bf"
 CODES = "AUD BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF INR JPY KRW MXN NOK NZD PLN RUB SEK SGD TRY USD ZAR"
 WORD = r"[^\W\d_][^\s\d]{0,14}"
@@ -25,11 +25,11 @@ CELL = re.compile(
 )
 UNITS = "kg g mg t lb lbs oz km m cm mm mi ft in yd l ml cl dl s sec ms min h hr hrs hour hours day days week weeks"
 UNITS += " month months year years yr yrs K k M B mn mio bn \u00b0 \u00b0C \u00b0F % \u2030 USD EUR GBP CHF"
-PERCENT = "%\u2030"  # 0.5 and 50% stand for the same, so that a cell without the sign may mean either
+PERCENT = "%\u2030"  # 0.5 and 50% are the same, so a cell without the sign may mean either
 
 
 def _pattern(decimal: str) -> re.Pattern[str]:
-    """Numbers whose decimal sign is ``decimal``; the mark between their thousands is the same throughout."""
+    """Compile the pattern of numbers with this decimal sign; all their thousands separators must be the same."""
     other = re.escape(OTHER[decimal])
     grouped = rf"[1-9]\d{{0,2}}([{other}{BLANKS}])\d{{3}}(?:\1\d{{3}})*"
     indian = r"|[1-9]\d?(?:,\d\d)+,\d{3}" if decimal == "." else ""
@@ -45,14 +45,14 @@ MARKS = {
 
 @dataclass(frozen=True)
 class NumberCell:
-    """A number with each of the two decimal signs (NaN where it is none), and its unit."""
+    """The value of a cell with each of the two decimal signs (NaN if it is not a number), and its unit."""
 
     values: dict[str, float]
     unit: str
 
     @classmethod
     def of(cls, word: str) -> NumberCell | None:
-        """Take a cell apart; None if it is no number in either way."""
+        """Parse a cell; return None if it is not a number."""
         found = CELL.fullmatch(word) if len(word) <= LONGEST else None
         if found is None or (found["sign"] and found["inner"]):
             return None
@@ -69,7 +69,7 @@ def _number(text: str, decimal: str, minus: bool) -> float:
 
 
 def is_number(word: str) -> bool:
-    """Whether a cell is a number without a unit, with whichever decimal sign."""
+    """Return whether a cell is a number without a unit, with either decimal sign."""
     try:
         float(word)
     except ValueError:
@@ -79,5 +79,5 @@ def is_number(word: str) -> bool:
 
 
 def is_unit(word: str) -> bool:
-    """Whether what stands next to a number is a common unit or a currency, and not the letter of a code; or nothing."""
+    """Return whether the text next to a number is a common unit, a currency or empty, and not a letter of a code."""
     return not word or word in UNITS.split() or any(sign in word for sign in CURRENCIES)

@@ -1,4 +1,4 @@
-"""A new table in the form of the training table, and what is new in it."""
+"""Bring a new table into the form of the training table, and list what is new in it."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ class Finding:
 
 
 def prepare(columns: Sequence[Column], rows: Any) -> tuple[Any, list[Finding]]:
-    """The used columns as numbers and words, and what is new in them compared with the training table.
+    """Return the used columns as numbers and words, and what is new in them compared with the training table.
 
-    A column that is not there is an error, and so is text where numbers were.
+    A missing column is an error, and so is text where training had numbers.
 
     Parameters
     ----------
     columns : sequence of Column
-        Of the training table.
+        Columns of the training table.
     rows : Table or pandas.DataFrame
 
     Returns
     -------
     frame : pandas.DataFrame
-        Numbers, booleans and dates as floats; categories as objects, NaN where there is none.
+        Numbers, booleans and dates as floats; categories as objects; NaN for missing values.
     findings : list of Finding
 
     Examples
@@ -73,14 +73,14 @@ def prepare(columns: Sequence[Column], rows: Any) -> tuple[Any, list[Finding]]:
     used = [column for column in columns if column.used]
     if absent := [column.name for column in used if column.name not in table.frame.columns]:
         raise ValueError(
-            f"{table.source} lacks the column{'s' if len(absent) > 1 else ''} {some_of(map(repr, absent), 10)}, which "
-            f"the model was trained with. It has: {some_of(table.names, 20)}."
+            f"{table.source} has no column{'s' if len(absent) > 1 else ''} {some_of(map(repr, absent), 10)}, which "
+            f"the model needs. It has: {some_of(table.names, 20)}."
         )
     parts, findings = {}, []
     for column in used:
         parts[column.name], news = _as_trained(table, column)
         findings += news
-    for column in columns:  # not used, but if it varies now, something has changed
+    for column in columns:  # not used, but a constant that now varies is worth reporting
         if column.kind == "constant" and column.categories and column.name in table.frame.columns:
             words = texts(table, column.name)
             findings += _findings(table, column, {"new category": words.notna() & ~words.isin(column.categories)})
@@ -88,7 +88,7 @@ def prepare(columns: Sequence[Column], rows: Any) -> tuple[Any, list[Finding]]:
 
 
 def _as_trained(table: Table, column: Column) -> tuple[Any, list[Finding]]:
-    """A column in the form that its record asks for."""
+    """Return a column in the form that the model was trained on, and what is new in it."""
     import pandas as pd
 
     if column.kind == "category":
@@ -125,7 +125,7 @@ def _as_trained(table: Table, column: Column) -> tuple[Any, list[Finding]]:
 
 
 def _findings(table: Table, column: Column, masks: dict[str, Any]) -> list[Finding]:
-    """What is new in a column, with a few examples and the first few rows of each kind."""
+    """List what is new in a column, with a few examples and the first rows of each kind."""
     found, rows = [], table.row_numbers()
     for what, mask in masks.items():
         places = np.flatnonzero(np.asarray(mask))

@@ -1,7 +1,7 @@
-"""Files -> tables: CSV, TSV and Parquet, compressed or not; whatever is wrong with a file is one sentence.
+"""Read tables from CSV, TSV and Parquet files, compressed or not; any problem is reported in one sentence.
 
 A file is read in two steps. :func:`scan_table` checks it without pandas, whose import takes longer than the check;
-``scan_table(path).table()`` then makes the data frame.
+``scan_table(path).table()`` then builds the data frame.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = ["ParquetTable", "TextTable", "read_table", "scan_table"]
 
 STANDARD_INPUT = "-"
 DELIMITERS = (",", ";", "\t", "|")
-SNIFFED = 20  # rows that tell which of them it is
+SNIFFED = 20  # rows from which the delimiter is inferred
 MISSING = {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"}
 MISSING |= {"NULL", "NaN", "None", "n/a", "nan", "null", "?"}  # those of pandas, and a question mark
 CHUNK = 1 << 24
-TEXT_FACTOR = 6  # memory for a table, in units of its text
-PARQUET_EXTRA = "Install pyarrow for it: pip install pyarrow."
+TEXT_FACTOR = 6  # memory that a table needs, as a multiple of its text
+PARQUET_EXTRA = "It needs pyarrow: pip install pyarrow."
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NOT_TEXT = {
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
@@ -49,16 +49,16 @@ NOT_TEXT = {
 def read_table(path: str | Path, *, header: bool = True, required: Mapping[str, str] | None = None) -> Table:
     r"""Read a table from a file, or from standard input if ``path`` is "-".
 
-    Text must be UTF-8; commas, semicolons, tabs or bars separate the columns. Blank cells and NA, NaN, null, None or ?
-    are missing. Files that are compressed (gzip, bzip2, xz, zstd, zip) or Parquet are known by their first bytes.
+    Text must be UTF-8, with columns separated by commas, semicolons, tabs or bars. Blank cells and NA, NaN, null, None
+    or ? are missing values. Compressed files (gzip, bzip2, xz, zstd, zip) and Parquet are recognised by their content.
 
     Parameters
     ----------
     path : str or Path
     header : bool, default=True
-        Whether the first line has the names of the columns.
+        Whether the first line holds the column names.
     required : mapping of str to str, optional
-        Columns that must be there, each with the noun that an error calls it by: ``{"age": "target column"}``.
+        Columns that must exist, each with its name in error messages: ``{"age": "target column"}``.
 
     Examples
     --------
@@ -79,14 +79,14 @@ def scan_table(
 ) -> TextTable | ParquetTable:
     """Read a file and check that it is a table with the required columns; see :func:`read_table`.
 
-    Its method ``table`` gives the :class:`~kernelwright.tables.Table`.
+    The method ``table`` of the result returns the :class:`~kernelwright.tables.Table`.
     """
     source = "standard input" if str(path) == STANDARD_INPUT else str(path)
     content = _unpacked(_content(path, source), source)
     if content.startswith(b"PAR1"):
         return ParquetTable.of(content, source, required or {})
     if source.endswith((".parquet", ".pq")) and content:
-        raise ValueError(f"{source} is called Parquet but is not: its first bytes are not 'PAR1'.")
+        raise ValueError(f"{source} has the name of a Parquet file, but is not one: it does not begin with 'PAR1'.")
     return TextTable.of(content, source, header, required or {})
 
 
@@ -106,7 +106,7 @@ def _content(path: str | Path, source: str) -> bytes:
 
 
 def _all_of(file: BinaryIO | Any, source: str) -> bytes:
-    """Everything that can be read, refused while there is still memory left."""
+    """Read everything; raise MemoryError before the memory is full."""
     parts, total = [], 0
     while part := file.read(CHUNK):
         parts.append(part)
@@ -126,7 +126,7 @@ def _unpacked(content: bytes, source: str) -> bytes:
                 with opener(io.BytesIO(content)) as file:
                     return _all_of(file, source)
     except (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{source} is compressed and damaged: {str(error).splitlines()[0]}.") from None
+        raise ValueError(f"{source} is a damaged compressed file: {str(error).splitlines()[0]}.") from None
     return content
 
 
@@ -136,7 +136,7 @@ def _unzipped(content: bytes, source: str) -> bytes:
         if "[Content_Types].xml" in names:
             raise ValueError(f"{source} is a spreadsheet; save it as CSV.")
         if len(names) != 1:
-            raise ValueError(f"{source} must hold exactly one file. It has {len(names)}: {some_of(names)}.")
+            raise ValueError(f"{source} must contain exactly one file. It has {len(names)}: {some_of(names)}.")
         with folder.open(names[0]) as file:
             return _all_of(file, source)
 
@@ -162,7 +162,7 @@ class ParquetTable:
 
     @classmethod
     def of(cls, content: bytes, source: str, required: Mapping[str, str]) -> ParquetTable:
-        """Check names and size, which the file says before its cells."""
+        """Check names and size, which are stored before the cells."""
         try:
             import pyarrow
             from pyarrow import parquet
@@ -173,12 +173,12 @@ class ParquetTable:
             n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
             schema = file.schema_arrow
         check_memory(
-            3 * 8.0 * n_rows * n_columns, f"{source}, which says it has {n_rows} rows,", "Take a part of its rows."
+            3 * 8.0 * n_rows * n_columns, f"{source}, which claims to have {n_rows} rows,", "Take a part of its rows."
         )
         names = [str(name) for name in schema.names]
         nested = [name for name, kind in zip(names, schema.types, strict=True) if kind.num_fields]
         if nested:
-            raise ValueError(f"{source}: column {nested[0]!r} holds lists or records; a table has one value in a cell.")
+            raise ValueError(f"{source}: column {nested[0]!r} has lists or records; a cell must hold one value.")
         names = _checked_names(names, source, required)
         if n_rows == 0:
             raise ValueError(f"{source} has columns but no rows.")
@@ -194,7 +194,7 @@ class ParquetTable:
 
 @contextmanager
 def _parquet_faults(source: str) -> Iterator[None]:
-    """Say that a file is damaged in place of pyarrow's own errors."""
+    """Turn pyarrow's errors into one sentence that says the file is damaged."""
     import pyarrow
 
     try:
@@ -202,7 +202,9 @@ def _parquet_faults(source: str) -> Iterator[None]:
     except (pyarrow.ArrowException, OSError) as error:
         if isinstance(error, MemoryError):
             raise
-        raise ValueError(f"{source} is damaged Parquet: {(str(error).splitlines() or ['unreadable'])[0]}.") from None
+        raise ValueError(
+            f"{source} is a damaged Parquet file: {(str(error).splitlines() or ['unreadable'])[0]}."
+        ) from None
 
 
 # text --------------------------------------------------------------------------------------------------
@@ -212,7 +214,7 @@ def _parquet_faults(source: str) -> Iterator[None]:
 class TextTable:
     """The bytes of a text file whose lines have been checked.
 
-    ``lines`` are those on which the rows begin, ``missing_words`` the words of each column that are missing values.
+    ``lines`` holds the line number of each row, ``missing_words`` the words in each column that mean a missing value.
     """
 
     content: bytes
@@ -259,7 +261,7 @@ class TextTable:
         )
         if len(frame) != len(self.lines):
             raise ValueError(
-                f"{self.source} has quotation marks that can be read in two ways: {len(self.lines)} or {len(frame)} "
+                f"{self.source} has ambiguous quotation marks: it can be read as {len(self.lines)} or as {len(frame)} "
                 "rows."
             )
         return Table(frame, self.source, self.lines, self.missing_words)
@@ -293,7 +295,7 @@ def _stream(content: bytes) -> io.TextIOWrapper:
 
 
 def _delimiter(content: bytes) -> str:
-    """The one with which the first rows are all as wide as the header, more cells are numbers, or there are most."""
+    """Infer the delimiter: equally long rows count first, then the share of numbers, then the number of columns."""
 
     def fits(delimiter: str) -> tuple[bool, float, int]:
         reader = csv.reader(_stream(content), delimiter=delimiter, skipinitialspace=True)
@@ -311,7 +313,7 @@ def _delimiter(content: bytes) -> str:
 
 
 def _rows(content: bytes, source: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Give the rows that are not blank, each with the line on which it begins."""
+    """Yield the rows that are not blank, each with the line on which it begins."""
     reader = csv.reader(_stream(content), delimiter=delimiter, skipinitialspace=True, strict=True)
     begun = 1
     try:
@@ -320,15 +322,15 @@ def _rows(content: bytes, source: str, delimiter: str) -> Iterator[tuple[int, li
             if row and (len(row) > 1 or row[0].strip()):
                 yield begins, row
     except csv.Error as error:
-        raise ValueError(f"{source} cannot be read beyond line {reader.line_num}: {error}.") from None
+        raise ValueError(f"{source} cannot be read after line {reader.line_num}: {error}.") from None
 
 
 def _checked_rows(
     rows: Iterator[tuple[int, list[str]]], names: Sequence[str], source: str, first: str
 ) -> tuple[np.ndarray, dict[str, tuple[str, ...]]]:
-    """Return the line on which each row begins and the words that are missing values; no row is of another length.
+    """Return the line number of each row and the words for missing values; raise ValueError if lengths differ.
 
-    pandas would fill short rows silently, and knows no lines.
+    pandas would silently pad short rows, and does not report line numbers.
     """
     lines = array("q")
     missing: dict[str, dict[str, None]] = {}
@@ -352,7 +354,7 @@ def _checked_header(row: Sequence[str], source: str, required: Mapping[str, str]
 
 
 def _checked_names(row: Sequence[str], source: str, required: Mapping[str, str]) -> list[str]:
-    """Return the names of columns, all different; one without a name is called by its place."""
+    """Return the column names, which must differ; a column without a name is called by its number."""
     names = [name.strip() or f"column {k + 1}" for k, name in enumerate(row)]
     twice = [name for k, name in enumerate(names) if name in names[:k]] if len(set(names)) < len(names) else []
     if twice:

@@ -1,4 +1,4 @@
-"""Similarities of objects from a table: a square matrix with or without labels, or one line for each pair."""
+"""Read similarities of objects: from a square matrix with or without labels, or from a list of pairs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kernelwright.tables.table import Table, nearest_name
 
 __all__ = ["Similarities", "read_similarities", "similarities_of"]
 
-SYMMETRY = 1e-6  # of the largest entry: what rounding in a text file may do
+SYMMETRY = 1e-6  # tolerance relative to the largest entry, for rounding in text files
 
 
 @dataclass(frozen=True)
 class Similarities:
-    """A symmetric matrix, NaN where nothing is known, the places of its objects among those given, and its form.
+    """A symmetric matrix (NaN for unknown pairs), the indices of its objects, and the form in which it was given.
 
-    ``remark`` is a sentence about numbers that can be read in two ways, "" if they cannot.
+    ``remark`` is a sentence about ambiguous numbers, or "".
     """
 
     values: np.ndarray
@@ -35,19 +35,19 @@ class Similarities:
 def read_similarities(
     path: str | Path, objects: Sequence[str], *, named: bool, decimal: str | None = None
 ) -> Similarities:
-    r"""Read a similarity table for objects that have names (``named``) or stand in the same order.
+    r"""Read a similarity table for objects that have names (``named``) or are in the same order.
 
-    A blank is a pair of unknown similarity; of a pair that is given one way only, the other way is the same.
+    A blank cell is an unknown similarity. A pair that is given in one direction only is taken to be symmetric.
 
     Parameters
     ----------
     path : str or Path
     objects : sequence of str
-        Names of the objects, or their numbers.
+        Names or numbers of the objects.
     named : bool
         Whether labels in the table must be these names.
     decimal : {"comma", "point"}, optional
-        The decimal sign, where the table can be read with either one.
+        The decimal sign, for a table that can be read with both.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def read_similarities(
 
 
 def similarities_of(table: Table, objects: Sequence[str], *, named: bool, decimal: str | None = None) -> Similarities:
-    """Find the similarities in a table that was read without a header; see :func:`read_similarities`."""
+    """Extract the similarities from a table that was read without a header; see :func:`read_similarities`."""
     sign = decimal_sign(decimal) or "."
     n_rows, n_columns = table.frame.shape
     if n_columns == 3 and len(objects) != 3:
@@ -94,10 +94,10 @@ def similarities_of(table: Table, objects: Sequence[str], *, named: bool, decima
 
 
 def _has_labels(cells: np.ndarray, n: int, names: list[str] | None) -> tuple[int, int]:
-    """Whether (0 or 1) the first row and the first column are labels."""
+    """Return whether (0 or 1) the first row and the first column are labels."""
     across, down = cells[0, 1:], cells[1:, 0]
     if _are_names(across, down, names or ()) and _all_words(cells[:1, 0], or_blank=True):
-        return 1, 1  # also where labels are numbers, and an object is missing
+        return 1, 1  # even if labels are numbers and an object is missing
     if cells.shape == (n, n) and not _all_words(across) and not _all_words(down):
         return 0, 0
     top, left = cells.shape[0] - n, cells.shape[1] - n
@@ -108,13 +108,13 @@ def _has_labels(cells: np.ndarray, n: int, names: list[str] | None) -> tuple[int
 
 
 def _are_names(across: np.ndarray, down: np.ndarray, names: Sequence[str]) -> bool:
-    """Whether the first row and the first column name the same objects in the same order."""
+    """Return whether the first row and the first column name the same objects in the same order."""
     labels = set(across)
     return len(labels) == len(across) > 0 and list(across) == list(down) and labels.issubset(names)
 
 
 def _all_words(cells: np.ndarray, *, or_blank: bool = False) -> bool:
-    """Whether none of the cells is a number, nor blank unless that may be."""
+    """Return whether no cell is a number; blank cells count as numbers unless ``or_blank``."""
     for cell in cells:
         blank = isinstance(cell, float)  # NaN
         if (blank and not or_blank) or (not blank and is_number(cell)):
@@ -148,7 +148,7 @@ def _places(labels: Sequence[str], objects: Sequence[str], source: str) -> np.nd
 
 
 def _matrix(body: Table, objects: Sequence[str], decimal: str) -> tuple[np.ndarray, str]:
-    """All entries, read in one way, and a remark if there are two."""
+    """Read all entries in the same notation; return them with a remark if the notation is ambiguous."""
     import pandas as pd
 
     columns = [texts(body, name) for name in body.names]
@@ -159,7 +159,7 @@ def _matrix(body: Table, objects: Sequence[str], decimal: str) -> tuple[np.ndarr
         row = int(odd[:, k].argmax())
         raise ValueError(
             f"{body.source} has {columns[k][row]!r} in {body.place(row)}, column of {objects[k]!r}, where a number "
-            "must be."
+            "is expected."
         )
     values = reading.values.reshape(len(columns), -1).T
     return _symmetric(values, objects, body.source), reading.remark(body.source)
@@ -172,14 +172,14 @@ def _symmetric(values: np.ndarray, objects: Sequence[str], source: str) -> np.nd
     if gap.max() > SYMMETRY * np.nanmax(np.abs(values)):
         i, j = np.unravel_index(gap.argmax(), gap.shape)
         raise ValueError(
-            f"{source} is not symmetric: {objects[i]!r} with {objects[j]!r} is {values[i, j]:g}, the other way round "
+            f"{source} is not symmetric: {objects[i]!r} with {objects[j]!r} is {values[i, j]:g}, but the reverse is "
             f"{values[j, i]:g}."
         )
     return np.where(np.isnan(values), values.T, np.where(np.isnan(values.T), values, 0.5 * (values + values.T)))
 
 
 def _from_pairs(table: Table, objects: Sequence[str], named: bool, decimal: str) -> Similarities:
-    """From lines (object, object, value), with or without a header."""
+    """Read lines of (object, object, value), with or without a header."""
     first, second = (texts(table, name).to_numpy(dtype=object) for name in table.names[:2])
     reading = read_numbers(texts(table, table.names[2]), decimal)
     values, odd = reading.values, reading.odd
@@ -188,7 +188,7 @@ def _from_pairs(table: Table, objects: Sequence[str], named: bool, decimal: str)
         row = begin + int(odd[begin:].argmax())
         raise ValueError(
             f"{table.source} has {texts(table, table.names[2])[row]!r} in {table.place(row)}, third column, where a "
-            "number must be."
+            "number is expected."
         )
     if begin == len(values):
         raise ValueError(f"{table.source} has no similarities.")
@@ -203,7 +203,7 @@ def _from_pairs(table: Table, objects: Sequence[str], named: bool, decimal: str)
         i, j = place[first[row]], place[second[row]]
         if (i, j) in lines and not np.isclose(matrix[i, j], values[row], rtol=SYMMETRY, equal_nan=True):
             raise ValueError(
-                f"{table.source} gives {first[row]!r} with {second[row]!r} twice, and differently: "
+                f"{table.source} gives {first[row]!r} with {second[row]!r} twice with different values: "
                 f"{table.place(row)} and {table.place(lines[i, j])}."
             )
         matrix[i, j], lines[i, j] = values[row], row

@@ -1,4 +1,4 @@
-"""A table as it was read: its columns, and where each row stands in its file."""
+"""A table as it was read: its columns, and the line of each row in its file."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Table", "as_table", "check_name", "nearest_name", "some_of"]
 
 @dataclass(frozen=True)
 class Table:
-    """Columns with names, and where they came from.
+    """Named columns and their source.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        From a text file the cells are text (NaN where nothing stands), so that nothing is lost: "007" stays "007".
+        Cells of a text file stay text (NaN if missing), so that nothing is lost: "007" stays "007".
     source : str
-        What the table is called in messages.
+        The name of the table in messages.
     lines : ndarray of int or None
-        The line on which each row begins; None where rows have no lines, as in Parquet.
+        The line on which each row begins; None if rows have no lines, as in Parquet.
     missing_words : dict of str to tuple of str
-        Words of a text file that were read as missing values, for each column that has some.
+        For each column that has some, the words of the text file that were read as missing values.
 
     Examples
     --------
@@ -51,31 +51,31 @@ class Table:
 
     @property
     def row_word(self) -> str:
-        """What :meth:`row_numbers` counts."""
+        """The unit of :meth:`row_numbers`: "row" or "line"."""
         return "row" if self.lines is None else "line"
 
     def row_numbers(self) -> np.ndarray:
-        """The line of each row, or its number from 1."""
+        """Return the line of each row, or its number from 1."""
         return np.arange(1, len(self) + 1) if self.lines is None else self.lines
 
     def place(self, row: int) -> str:
-        """Where a row is, in words."""
+        """Return the place of a row in words, such as "line 3"."""
         return f"{self.row_word} {self.row_numbers()[row]}"
 
     def take(self, rows: np.ndarray) -> Table:
-        """Some of the rows (places or a mask)."""
+        """Return some of the rows, given by indices or a mask."""
         lines = np.arange(1, len(self) + 1) if self.lines is None else self.lines
         taken = self.frame.iloc[np.flatnonzero(rows) if rows.dtype == bool else rows].reset_index(drop=True)
         return replace(self, frame=taken, lines=None if self.lines is None else lines[rows])
 
     def column(self, name: str, what: str = "column") -> Any:
-        """Return the column of a name; a name that is not there is an error that says which ones are."""
+        """Return a column by name; raise ValueError with the known names if there is none."""
         check_name(name, self.names, self.source, what)
         return self.frame[name]
 
 
 def as_table(rows: Any) -> Table:
-    """A table from a Table or a data frame."""
+    """Convert a data frame to a Table; return a Table as it is."""
     if isinstance(rows, Table):
         return rows
     frame = rows.copy(deep=False)
@@ -84,13 +84,13 @@ def as_table(rows: Any) -> Table:
 
 
 def check_name(name: str, names: Collection[str], source: str, what: str = "column") -> None:
-    """Refuse the name of a column that a table does not have."""
+    """Raise ValueError if a table has no column of this name."""
     if name not in names:
         raise ValueError(f"{source} has no {what} {name!r}{nearest_name(name, names)}")
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str:
-    """The end of a sentence about a name that is not there: the nearest one, and which there are."""
+    """Return the end of a sentence about an unknown name: the nearest one, and the known ones."""
     known = {each.lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), known, n=1)
     guess = f" (did you mean {known[near[0]]!r}?)" if near else ""
@@ -98,7 +98,7 @@ def nearest_name(name: str, names: Iterable[str]) -> str:
 
 
 def some_of(names: Iterable[Any], most: int = 5) -> str:
-    """Names with commas between them, and how many more there are."""
+    """Join the first names with commas, and count the rest."""
     names = [str(name) for name in names]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

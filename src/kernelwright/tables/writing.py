@@ -1,4 +1,4 @@
-"""Tables -> files, whole or not at all."""
+"""Write tables to files, completely or not at all."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from kernelwright.tables.reading import PARQUET_EXTRA
 __all__ = ["check_output", "safe_for_spreadsheets", "visible", "write_bytes", "write_table"]
 
 STANDARD_OUTPUT = "-"
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last ones are wide
-# Characters that a terminal obeys, or that turn the order of letters around.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are full-width
+# Characters that control a terminal or reverse the order of letters.
 CODES = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 COMMANDS = {code: repr(chr(code))[1:-1] for code in CODES}
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
 def check_output(path: str | Path, *others: str | Path | None) -> None:
-    """Say what is wrong with a place to write to before any work is done for it.
+    """Raise ValueError if a path cannot be written to, before any work is done.
 
-    ``others`` are files that a command reads or writes as well.
+    ``others`` are further files that a command reads or writes.
     """
     path = Path(path)
     if str(path) == STANDARD_OUTPUT:
         return
     if path.resolve() in [Path(each).resolve() for each in others if each not in (None, STANDARD_OUTPUT)]:
-        raise ValueError(f"{path} is given twice: what is written to it would replace the other. Give another name.")
+        raise ValueError(f"{path} is given twice, and one file would overwrite the other. Give another name.")
     if path.is_dir():
         raise ValueError(f"Cannot write to {path}: it is a folder. Give the name of a file.")
     if not path.parent.is_dir():
@@ -44,10 +44,10 @@ def check_output(path: str | Path, *others: str | Path | None) -> None:
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write a file whole or not at all; "-" is standard output."""
+    """Write a file completely or not at all; "-" is standard output."""
     if str(path) == STANDARD_OUTPUT:
         sys.stdout.flush()
-        if sys.stdout.isatty():  # a person's terminal, and cells from whoever wrote the table
+        if sys.stdout.isatty():  # cells of a table must not control the terminal
             content = visible(content.decode(errors="replace"), but="\n\t").encode()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -62,7 +62,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 
 def visible(text: str, *, but: str = "") -> str:
-    r"""Text that a terminal shows and does not obey: control characters are spelled out, ``but`` for some.
+    r"""Escape control characters, except those in ``but``, so that text cannot control a terminal.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def visible(text: str, *, but: str = "") -> str:
 
 
 def write_table(frame: Any, path: str | Path) -> None:
-    """Write a data frame: Parquet, or CSV (TSV) that is compressed, as the name of the file says.
+    """Write a data frame as Parquet, CSV or TSV, compressed or not, according to the file name.
 
     Examples
     --------
@@ -99,10 +99,10 @@ def write_table(frame: Any, path: str | Path) -> None:
 
 
 def safe_for_spreadsheets(frame: Any) -> Any:
-    """A copy of a data frame in which no cell and no name of a column is a formula to a spreadsheet.
+    """Return a copy of a data frame in which a spreadsheet finds no formula, neither in cells nor in column names.
 
-    Text that begins like one gets an apostrophe before it, which spreadsheets take for "this is text". Numbers stay as
-    they are, also where they are kept as text.
+    Text that begins like a formula gets an apostrophe, which tells spreadsheets that it is text. Numbers are left
+    alone, even if they are stored as text.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _parquet(frame: Any) -> bytes:
 
 def _packed(content: bytes, packing: str, name: str) -> bytes:
     if packing == ".gz":
-        return gzip.compress(content, mtime=0)  # the same table is the same file
+        return gzip.compress(content, mtime=0)  # without a time stamp, so that the same table gives the same file
     if packing == ".bz2":
         return bz2.compress(content)
     if packing == ".xz":
@@ -154,6 +154,6 @@ def _packed(content: bytes, packing: str, name: str) -> bytes:
         try:
             import pyarrow
         except ImportError:
-            raise ValueError(f"The output is to be compressed with zstd. {PARQUET_EXTRA}") from None
+            raise ValueError(f"The output is compressed with zstd. {PARQUET_EXTRA}") from None
         return pyarrow.compress(content, codec="zstd", asbytes=True)
     return content
