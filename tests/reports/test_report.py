@@ -126,9 +126,9 @@ def test_all_sections_of_a_classifier_are_there(nasty):
         "confusions",
         "confidence",
         "hardest-rows",
-        "what-it-looks-at",
+        "relevant-features",
         "maps",
-        "how-it-learned",
+        "training",
         "risk-bounds",
         "columns",
         "settings-and-versions",
@@ -163,7 +163,7 @@ def test_a_possible_leak_stands_out():
     frame = table(n=120)
     model = tabular_model(frame.assign(code=(frame["target"] == "yes") + 0.5, id=range(120)), evaluated=False)
     page = model_report(model)
-    assert re.search(r"<p>Note: Possible leak: code alone tells", page)
+    assert re.search(r"<p>Note: Possible leak: code alone predicts", page)
     assert re.search(r'<p class="quiet">Note: Left out: id', page)
 
 
@@ -189,7 +189,7 @@ def test_without_an_evaluation_the_rest_is_there():
 def test_of_many_classes_the_largest_are_shown():
     names = tuple(f"class {number}" for number in range(35))
     parsed = Parsed(model_report(tabular_model(table(105, classes=names))))
-    assert "There are 35 classes; the 20 largest are shown" in parsed.text
+    assert "There are 35 classes; only the 20 largest and their rows are shown" in parsed.text
     assert any(img["alt"].startswith("Matrix of 20 classes") for img in parsed.pictures())
 
 

@@ -119,7 +119,7 @@ def learning(model: TabularModel) -> list[Block]:
         one_picture(
             LearningCurveDisplay(history).plot().figure_,
             "Objective and loss (left axis) and complexity (right axis) by step.",
-            f"Learning curves over {count_of(len(history), 'step')}: the objective changes from {first.objective:.3f} to "
+            f"Learning curves over {count_of(len(history), 'step')}: the objective goes from {first.objective:.3f} to "
             f"{last.objective:.3f}, the loss from {first.loss:.3f} to {last.loss:.3f}, the complexity from "
             f"{first.complexity:.3g} to {last.complexity:.3g}.",
         ),
