@@ -1,7 +1,7 @@
-"""Check how the package is laid out: names that exist once, and sizes that a reader can take in.
+"""Check the layout of the package: unique class names, and files and functions of a readable size.
 
-``python -m tools.layout [PACKAGE]`` prints what breaks a rule and fails if anything does; ``make lint`` runs it. The
-direction of imports is checked elsewhere, by import-linter.
+``python -m tools.layout [PACKAGE]`` prints everything that breaks a rule, and fails if there is any; ``make lint`` runs
+it. The direction of imports is checked by import-linter.
 """
 
 import ast
@@ -16,14 +16,14 @@ PACKAGE = Path(__file__).parents[1] / "src" / "kernelwright"
 
 @dataclass(frozen=True)
 class Rules:
-    """What the package keeps to; paths are relative to the package."""
+    """The rules of the layout; paths are relative to the package."""
 
     file_lines: int = 400
     estimator_lines: int = 300
     function_lines: int = 50  # of the body, without the docstring
     constructor_arguments: int = 13
-    flat_modules: int = 4  # beside the packages, __main__ among them
-    # Public classes that share a word, since their namespaces tell them apart: class name -> modules.
+    flat_modules: int = 4  # next to the packages, including __main__
+    # Public classes that share a name, because their namespaces differ: class name -> modules.
     shared: dict[str, frozenset[str]] = field(
         default_factory=lambda: {
             "Auto": frozenset({"learning", "solvers"}),
@@ -35,7 +35,7 @@ class Rules:
 
 
 RULES = Rules()
-UNFINISHED = ("estimators",)  # rooms whose findings are printed but are no failure yet
+UNFINISHED = ("estimators",)  # packages whose findings are printed but do not fail yet
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ def _flat_modules(paths: list[Path], rules: Rules) -> Iterator[Finding]:
     flat = [path for path in paths if len(path.parts) == 1 and path.name != "__init__.py"]
     if len(flat) > rules.flat_modules:
         yield Finding(
-            flat[-1], 1, f"{len(flat)} modules beside the packages, where at most {rules.flat_modules} may be"
+            flat[-1], 1, f"{len(flat)} modules next to the packages; at most {rules.flat_modules} are allowed"
         )
 
 
 def _repeated_classes(trees: dict[Path, ast.Module], rules: Rules) -> Iterator[Finding]:
-    """Find classes of the same name, also in functions and other classes."""
+    """Find classes with the same name, including those inside functions and other classes."""
     places: dict[str, list[tuple[Path, int]]] = defaultdict(list)
     for path, tree in trees.items():
         for node in ast.walk(tree):
@@ -80,14 +80,14 @@ def _repeated_classes(trees: dict[Path, ast.Module], rules: Rules) -> Iterator[F
         if len(where) > 1 and (len(set(rooms)) < len(rooms) or not rules.shared.get(name, frozenset()) >= set(rooms)):
             first, *others = where
             for path, line in others:
-                yield Finding(path, line, f"class {name} has the name of one in {first[0]}:{first[1]}")
+                yield Finding(path, line, f"class {name} has the same name as the one in {first[0]}:{first[1]}")
 
 
 def _long_file(path: Path, source: str, rules: Rules) -> Iterator[Finding]:
     most = rules.estimator_lines if path.parts[0] == "estimators" else rules.file_lines
     lines = source.count("\n")
     if lines > most:
-        yield Finding(path, most + 1, f"the file has {lines} lines, where at most {most} may be")
+        yield Finding(path, most + 1, f"the file has {lines} lines; at most {most} are allowed")
 
 
 def _functions(path: Path, tree: ast.Module, rules: Rules) -> Iterator[Finding]:
@@ -97,16 +97,16 @@ def _functions(path: Path, tree: ast.Module, rules: Rules) -> Iterator[Finding]:
         lines = body_lines(node)
         if lines > rules.function_lines:
             most = rules.function_lines
-            yield Finding(path, node.lineno, f"{node.name} has a body of {lines} lines, where at most {most} may be")
+            yield Finding(path, node.lineno, f"{node.name} has a body of {lines} lines; at most {most} are allowed")
         takes = node.args
-        count = len(takes.posonlyargs) + len(takes.args) + len(takes.kwonlyargs) - 1  # self is none
+        count = len(takes.posonlyargs) + len(takes.args) + len(takes.kwonlyargs) - 1  # without self
         if node.name == "__init__" and count > rules.constructor_arguments:
             most = rules.constructor_arguments
-            yield Finding(path, node.lineno, f"a constructor has {count} arguments, where at most {most} may be")
+            yield Finding(path, node.lineno, f"a constructor has {count} arguments; at most {most} are allowed")
 
 
 def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Count the lines of a function without its head and its docstring."""
+    """Count the lines of a function without its signature and docstring."""
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
     return (body[-1].end_lineno or body[-1].lineno) - body[0].lineno + 1 if body else 0
 
@@ -121,7 +121,7 @@ def main(package: Path = PACKAGE) -> int:
     for each in later:
         print(f"not yet: {each}")
     if not failures:
-        print(f"Layout of {package.name}: every class name once, all sizes within bounds.")
+        print(f"Layout of {package.name}: class names are unique, all sizes are within bounds.")
     return 1 if failures else 0
 
 

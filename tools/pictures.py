@@ -1,4 +1,4 @@
-"""Pictures of results: colours, diagrams of mean ranks, and files that are the same for the same numbers."""
+"""Plots of results: colours, critical-difference diagrams, and reproducible files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 
 def colours(names: Sequence[str], ours: str) -> dict[str, object]:
-    """Give ours black, and spread the others over the colour map in their order."""
+    """Assign black to ours, and colours from the colour map to the others, in order."""
     others = [name for name in names if name != ours]
     wheel = plt.get_cmap("turbo")(np.linspace(0.05, 0.95, len(others)))
     return dict(zip(others, wheel, strict=True)) | {ours: "black"}
@@ -38,7 +38,7 @@ def draw_ranks(
         axes.hlines(-0.4 - 0.3 * level, low - 0.05, high + 0.05, color="grey", linewidth=3)
     base = -0.7 - 0.3 * len(groups)
     _write_names(axes, mean_ranks, ours, base)
-    # How far apart is apart.
+    # The critical difference itself.
     end = min(1 + critical_difference, k)
     axes.hlines(0.9, 1, end, color="black", linewidth=2)
     words = f"critical difference {critical_difference:.2f}"
@@ -63,7 +63,7 @@ def _write_names(axes: Axes, mean_ranks: dict[str, float], ours: str, base: floa
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture as PNG, without the version of the software, and close it."""
+    """Save a figure as PNG, without the software version, and close it."""
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)

@@ -26,8 +26,8 @@ def memory(field: str = "VmRSS") -> int:
 
 
 def reset_peak() -> int:
-    """Count the peak ("VmHWM") from here on, and return the bytes in use now."""
-    # What was freed before goes back to the system, or what follows would seem to need less.
+    """Reset the peak ("VmHWM"), and return the bytes in use now."""
+    # Return freed memory to the system first; otherwise the work would seem to need less.
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")

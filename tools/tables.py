@@ -10,13 +10,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-Cells = dict[str, str]  # a row as it stands in a file
-Row = dict[str, object]  # a row as it was measured
+Cells = dict[str, str]  # a row in a file
+Row = dict[str, object]  # a row of measurements
 console = Console(width=140)
 
 
 def read(path: Path, *, missing_ok: bool = False) -> list[Cells]:
-    """Read the rows of a CSV file, without a last line that a crash has cut off."""
+    """Read the rows of a CSV file; ignore a last line that a crash has cut off."""
     if missing_ok and not path.exists():
         return []
     with path.open(newline="") as file:
@@ -25,7 +25,7 @@ def read(path: Path, *, missing_ok: bool = False) -> list[Cells]:
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]], *, line_end: str = "\n") -> None:
-    """Write rows as CSV, whole or not at all."""
+    """Write rows as CSV, completely or not at all."""
     path.parent.mkdir(exist_ok=True)
     partial = path.with_name(f".{path.name}")
     with partial.open("w", newline="") as file:
@@ -72,7 +72,7 @@ def markdown(rows: Sequence[Cells]) -> str:
 
 
 def shortened(cell: str) -> str:
-    """Round a long number and group its thousands; leave any other cell alone."""
+    """Round a long number and group its thousands; leave other cells unchanged."""
     if re.fullmatch(r"\d+", cell):
         return f"{int(cell):,}"
     if cell == "nan":

@@ -23,13 +23,13 @@ def test_fit_shows_columns_and_how_good_the_model_is(files, tmp_path, capsys):
         "90 rows, 7 columns besides the target 'species' with 3 classes",
         "left out: a different whole number in every row",
         "left out: one value only",
-        "1 missing: median, and a column that says so",
+        "1 missing: filled with the median, and marked in a column of their own",
         "--keep COLUMN",
         "majority class",
         "logistic regression",
         "random forest",
         "cross-validation with 2 folds",
-        "better than majority class",
+        "clearly better than majority class",
         "saved in",
     ):
         assert words in out
@@ -105,7 +105,7 @@ def test_predict_warns_of_what_is_new(files, tmp_path, capsys):
     new.to_csv(tmp_path / "new.csv", index=False)
     assert run(["predict", files.model, str(tmp_path / "new.csv"), "-o", str(tmp_path / "out.csv")]) == 0
     err = capsys.readouterr().err
-    assert "does not know are ignored: colour" in err
+    assert "unknown columns are ignored: colour" in err
     assert "1 row with a value never seen in training ('Paris')" in err
     assert "1 values are missing and were filled in: petal_width (1, none in training)" in err
 
@@ -137,7 +137,7 @@ def test_evaluate_tells_drift_with_lines(files, tmp_path, capsys):
     assert run(["evaluate", files.model, str(tmp_path / "far.csv")]) == 0
     out = capsys.readouterr().out
     assert "Drift: 60 of 60 rows (100.0 %)" in out
-    assert "its answers there are guesses" in out
+    assert "so the model can only guess there" in out
     assert "petal_length: 60 rows above every training value" in out
     assert "value never seen in training ('Paris'); line 4" in out
 
@@ -145,7 +145,7 @@ def test_evaluate_tells_drift_with_lines(files, tmp_path, capsys):
 def test_a_model_without_cross_validation_has_no_sets(files, tmp_path, capsys):
     assert run(["fit", files.train, "-t", "species", "--no-cv", "-o", str(tmp_path / "m.kw")]) == 0
     assert run(["predict", str(tmp_path / "m.kw"), files.test, "--sets", "0.9"]) == 2
-    assert "fit it without --no-cv" in capsys.readouterr().err
+    assert "Fit it without --no-cv" in capsys.readouterr().err
 
 
 def test_other_formats_give_the_same_model(files, tmp_path):
@@ -257,7 +257,7 @@ def test_row_numbers_and_leaks_are_told(incomes, tmp_path, capsys):
     assert run(fit) == 0
     out = capsys.readouterr().out
     assert "Left out: column 1 (whole numbers in a first column without a name" in out
-    assert "Possible leak: code alone tells 'answer' in 100.0 % of the rows" in out
+    assert "Possible leak: code alone predicts 'answer' in 100.0 % of the rows" in out
     assert run([*fit, "--keep", "column 1", "--drop", "code"]) == 0
     out = capsys.readouterr().out
     assert "Left out" not in out

@@ -53,10 +53,10 @@ ROWS = "".join(f"{k * k % 17},{'ab'[k % 2]}\n" for k in range(20))
         (b"x,y\n1,\xff\n", ["not UTF-8", "position 6 (line 2)"]),
         (b"x,y\n1,a\0\n", ["NUL byte", "line 2"]),
         ("1,2\n3,4\n", ["holds numbers"]),
-        (b"\x1f\x8b\x08 not really", ["compressed and damaged"]),
+        (b"\x1f\x8b\x08 not really", ["is a damaged compressed file"]),
         ("x,label\n" + ROWS, ["no target column 'y'", "It has: x, label"]),
         ("x,Y\n" + ROWS, ["did you mean 'Y'?"]),
-        ("x,y\n" + ROWS.replace("b", "a"), ["one value only, 'a'"]),
+        ("x,y\n" + ROWS.replace("b", "a"), ["only one value, 'a'"]),
         ("x,y\n" + "".join(f"{k % 3},{k + 0.25}\n" for k in range(30)), ["looks like a quantity"]),
         ("x,y\n" + "".join(f"{k % 3},k{k}\n" for k in range(30)), ["30 classes in 30 rows"]),
         ("y\n" + "a\nb\n" * 10, ["no column besides the target"]),
@@ -74,7 +74,7 @@ def test_files_and_places_that_are_not_there(fault, table, files, tmp_path, monk
     fault([*fit, tmp_path], "it is a folder")
     fault([*fit, tmp_path / "no" / "m.kw"], "there is no folder")
     fault([*fit, "/dev/full"], "not a regular file")
-    fault([*fit, "-"], "cannot go to standard output")
+    fault([*fit, "-"], "cannot be written to standard output")
     fault([*fit, tmp_path / "m.kw", "--report", tmp_path], "it is a folder")
     fault(["predict", files.model, files.test, "-o", tmp_path / "no" / "out.csv"], "there is no folder")
     fault(["predict", tmp_path / "none.kw", files.test], "There is no file", "none.kw")
@@ -129,7 +129,7 @@ def test_tables_that_a_model_cannot_take(fault, files, tmp_path):
 
     lacking = tmp_path / "lacking.csv"
     files.frame[90:].drop(columns=["town", "petal_width"]).to_csv(lacking, index=False)
-    fault(["predict", files.model, lacking], "lacks the columns 'petal_width', 'town'")
+    fault(["predict", files.model, lacking], "has no columns 'petal_width', 'town'")
     words = ["1.5"] * 5 + ["abc"] + ["2"] * 54
     fault(["predict", files.model, changed(petal_width=words)], "held numbers in training", "'abc' in line 7")
     fault(["evaluate", files.model, changed(species="rose")], "a class 'rose' in line 2", "It knows: setosa")
@@ -153,7 +153,7 @@ def test_similarities_that_do_not_fit(fault, files, table, tmp_path):
     learn("1,2,,\n2,1,,\n,,,\n,,,\n", "2 objects have known similarities")
     twice = table("id,x\na,1\na,2\nc,3\nd,5\n", "twice.csv")
     fault(
-        ["learn-kernel", twice, objects, "-o", tmp_path / "k.kw", "--id", "id"], "the object 'a' twice, again in line 3"
+        ["learn-kernel", twice, objects, "-o", tmp_path / "k.kw", "--id", "id"], "the object 'a' twice; the second time in line 3"
     )
     fault(["learn-kernel", objects, objects, "-o", tmp_path / "k.kw", "--id", "name"], "no column 'name'")
     far = table("id,height,weight\na,1,x\n", "far.csv")
@@ -174,7 +174,7 @@ def test_a_fault_of_our_own_is_a_sentence_too(fault, files, monkeypatch):
         raise KeyError("surprise")
 
     monkeypatch.setattr(classify, "scan_table", broken)
-    fault(["predict", files.model, files.test], "fault of kernelwright: KeyError: 'surprise'", status=70)
+    fault(["predict", files.model, files.test], "This is a bug in kernelwright: KeyError: 'surprise'", status=70)
 
 
 def test_an_interrupt_is_one_line_and_status_130(fault, files, monkeypatch):

@@ -110,4 +110,4 @@ def test_bench_runs_what_lies_in_the_source(checkout, capsys):
 
 def test_bench_without_the_source_says_so(checkout, capsys):
     assert run(["bench"]) == 2
-    assert "get the source and run make bench" in capsys.readouterr().err
+    assert "Get the source code and run make bench" in capsys.readouterr().err

@@ -52,7 +52,7 @@ def test_a_session(command, files, tmp_path):
     assert status == 0
     assert "cross-validation: random forest done" in shown  # the bar, which is wiped away at the end
     assert "left:" in shown
-    assert "How good, with 95 % intervals" in shown
+    assert "Scores, with 95 % intervals" in shown
     shown, status = command(f"predict {tmp_path}/model.kw {files.test} -o {tmp_path}/out.csv")
     assert (status, len(pd.read_csv(tmp_path / "out.csv"))) == (0, 60)
     shown, status = command(f"evaluate {tmp_path}/model.kw {files.test}")
@@ -97,13 +97,13 @@ def odd(tmp_path, files):
         ("fit nothing.csv --target y -o m.kw", "There is no file nothing.csv."),
         ("fit {odd.empty} --target y -o m.kw", "is empty"),
         ("fit {files.train} --target specis -o m.kw", "did you mean 'species'?"),
-        ("fit {odd.one} --target y -o m.kw", "one value only"),
+        ("fit {odd.one} --target y -o m.kw", "only one value"),
         ("fit {odd.ragged} --target y -o m.kw", "3 values in line 22"),
         ("fit {odd.latin} --target y -o m.kw", "not UTF-8"),
         ("fit {files.train} --target species -o {odd.folder}", "it is a folder"),
         ("fit {files.train} --target species -o /nowhere/m.kw", "there is no folder /nowhere"),
         ("predict {files.model} {odd.text}", "held numbers in training"),
-        ("predict {files.model} {odd.short}", "lacks the columns"),
+        ("predict {files.model} {odd.short}", "has no columns"),
         ("predict {files.model} {files.test} -o /dev/full", "No space left on device"),
         ("predict {odd.half} {files.test}", "half"),
         ("predict {files.train} {files.test}", "kernelwright: "),

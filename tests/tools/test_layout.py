@@ -24,7 +24,7 @@ def test_a_plain_package_has_no_findings(package):
 
 def test_a_class_name_exists_once_also_inside_others(package):
     found = package(kernels__a="class One:\n    pass\n", reports__b="def f():\n    class One:\n        pass\n")
-    assert found == ["reports/b.py:2: class One has the name of one in kernels/a.py:1"]
+    assert found == ["reports/b.py:2: class One has the same name as the one in kernels/a.py:1"]
 
 
 def test_public_names_may_be_shared_by_their_namespaces_and_by_no_others(package):
@@ -39,8 +39,8 @@ def test_long_files_are_found_and_estimators_are_shorter(package):
     assert found == []
     found = package(kernels__a="x = 1\n" * 401, estimators__a="x = 1\n" * 301)
     assert found == [
-        "estimators/a.py:301: the file has 301 lines, where at most 300 may be",
-        "kernels/a.py:401: the file has 401 lines, where at most 400 may be",
+        "estimators/a.py:301: the file has 301 lines; at most 300 are allowed",
+        "kernels/a.py:401: the file has 401 lines; at most 400 are allowed",
     ]
 
 
@@ -49,7 +49,7 @@ def test_long_functions_are_found_and_docstrings_do_not_count(package):
     words = '    """A.\n' + "\n    B.\n" * 30 + '    """\n'
     assert package(kernels__a="def f():\n" + words + body * 50) == []
     found = package(kernels__a="x = 1\n\nclass A:\n    def f(self):\n" + f"    {body}" * 51)
-    assert found == ["kernels/a.py:4: f has a body of 51 lines, where at most 50 may be"]
+    assert found == ["kernels/a.py:4: f has a body of 51 lines; at most 50 are allowed"]
 
 
 def test_constructors_with_many_arguments_are_found_and_other_functions_are_not(package):
@@ -59,12 +59,12 @@ def test_constructors_with_many_arguments_are_found_and_other_functions_are_not(
     assert package(kernels__a=source("__init__", 13)) == []
     assert package(kernels__a=source("fit", 14)) == []
     found = package(kernels__a=source("__init__", 14))
-    assert found == ["kernels/a.py:2: a constructor has 14 arguments, where at most 13 may be"]
+    assert found == ["kernels/a.py:2: a constructor has 14 arguments; at most 13 are allowed"]
 
 
 def test_modules_beside_the_packages_are_counted(package):
     assert package(a="", b="", c="", d="", kernels__e="") == []
-    assert package(e="") == ["e.py:1: 5 modules beside the packages, where at most 4 may be"]
+    assert package(e="") == ["e.py:1: 5 modules next to the packages; at most 4 are allowed"]
 
 
 def test_findings_in_unfinished_rooms_are_printed_and_are_no_failure(tmp_path, capsys, monkeypatch):

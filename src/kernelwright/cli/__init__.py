@@ -1,4 +1,4 @@
-"""The command line: the only room that prints."""
+"""The command line: the only part of the package that prints."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kernelwright.numerics.memory import lacked_memory
 
 __all__ = ["app", "main", "run"]
 
-# Exit statuses besides 0; typer has 1 for a closed pipe, too.
+# Exit statuses besides 0; typer also uses 1 for a closed pipe.
 INPUT, PIPE, INSIDE = 2, 1, 70
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",  # lines of a paragraph belong together
-    help="Kernels made from data: class probabilities for tables, and similarity functions from similarity tables.",
+    rich_markup_mode="markdown",  # joins the lines of a paragraph
+    help="Learn kernels from data: class probabilities for tables, and similarity functions from known similarities.",
 )
 
 
@@ -50,28 +50,28 @@ app.command("bench")(papers.bench)
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line and exit."""
     for stream in (sys.stdout, sys.stderr):
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
-            reconfigure(errors="replace")  # a terminal that lacks a letter is no fault of the input
+            reconfigure(errors="replace")  # a terminal that lacks a character is not an input error
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _stop)
-    # Python tells an exception here and forgets it: where an object is cleared away, and in compiled code that calls
-    # PyErr_Print, as modules that are built on NumPy do while they are imported.
+    # Python reports some exceptions here and then drops them: those from destructors, and those from compiled code that
+    # calls PyErr_Print, as modules built on NumPy do during their import.
     sys.unraisablehook, sys.excepthook = _unraisable, _uncaught
     sys.exit(run(sys.argv[1:]))
 
 
 class Stop(BaseException):
-    """Ctrl-C, or a scheduler that wants its machine back: what is being written is cleared away, then the end.
+    """Raised by Ctrl-C or a scheduler's SIGTERM: unfinished files are removed, then the program ends.
 
-    Not a KeyboardInterrupt, which learning takes for "that will do" and goes on to the next step, and not a
-    SystemExit, which PyErr_Print takes for leave to end the process on the spot.
+    Not a KeyboardInterrupt, which only ends the current stage of training, and not a SystemExit, on which PyErr_Print
+    would end the process immediately.
     """
 
-    asked: signal.Signals | None = None  # the last one, also where it was forgotten on the way
+    asked: signal.Signals | None = None  # the last signal, kept even if the exception is dropped
 
 
 def _stop(number: int, _: Any) -> None:
@@ -98,9 +98,9 @@ def _ask_again() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and give its exit status: a fault of the input is one sentence on standard error and status 2.
+    """Run a command and return its exit status; an input error is one sentence on standard error and status 2.
 
-    Only where a library cannot be loaded for lack of memory, the ImportError is left to the caller.
+    The only exception that reaches the caller is the ImportError of a library that does not fit into memory.
     """
     try:
         result = _told(list(arguments))
@@ -109,14 +109,14 @@ def run(arguments: Sequence[str]) -> int:
         return _stopped()
     except SystemExit as end:  # typer's answer to a closed pipe
         result = end.code
-    except BrokenPipeError:  # `| head` has read enough; nothing more can be said there
+    except BrokenPipeError:  # `| head` has closed the pipe; nothing more can be written
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE
     except Exception as error:
         if Stop.asked is not None:
-            return _stopped()  # an import was broken off, say
+            return _stopped()  # for example, an interrupted import
         if lacked_memory(error):
-            raise  # kernelwright.__main__ says how much is needed, and ends the process at once
+            raise  # kernelwright.__main__ says how much memory is needed, and ends the process at once
         return _tell(error)
     if result == 128 + signal.SIGINT:  # typer's answer to a KeyboardInterrupt
         return _stopped()
@@ -124,43 +124,43 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _told(arguments: list[str]) -> Any:
-    """Run a command, and tell the warnings that it gave, also where it fails."""
+    """Run a command, and print its warnings, even if it fails."""
     with caught_warnings() as found:
         try:
-            # Not app(...) itself, which would set a hook of its own for exceptions.
+            # Not app(...) itself, which would install its own exception hook.
             return typer.main.get_command(app)(arguments, prog_name="kernelwright", standalone_mode=False)
         finally:
             tell(found)
 
 
 def _stopped() -> int:
-    """The status of a shell for a command that a signal ended."""
+    """Return the exit status that a shell uses for a command ended by a signal."""
     if Stop.asked is not None:
-        signal.signal(Stop.asked, signal.SIG_IGN)  # no more of it: this is the end
+        signal.signal(Stop.asked, signal.SIG_IGN)  # ignore further signals while the program ends
     note("kernelwright: stopped.")
     return 128 + (Stop.asked or signal.SIGINT)
 
 
 def _tell(error: Exception) -> int:
-    """One sentence about an error."""
+    """Print one sentence about an error, and return the exit status."""
     status = INPUT
-    if (in_words := getattr(error, "format_message", None)) is not None:  # of the command line itself
+    if (in_words := getattr(error, "format_message", None)) is not None:  # an error in the command line itself
         if not (said := in_words()):
-            return status  # no arguments at all: the help has been printed
+            return status  # no arguments: the help has already been printed
         where = getattr(getattr(error, "ctx", None), "command_path", "kernelwright")
         sentence = f"{said} See {where} --help."
     elif isinstance(error, OSError):
         sentence = _about_file(error)
-    elif isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # the second is torch's
-        sentence = str(error) or "There is not enough memory for this table. Take a part of its rows."
+    elif isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # the second is raised by torch
+        sentence = str(error) or "There is not enough memory for this table. Use fewer rows."
     elif isinstance(error, ValueError):
         sentence = str(error)
     else:
         status = INSIDE
-        sentence = f"This should not have happened, and is a fault of kernelwright: {type(error).__name__}: {error}"
+        sentence = f"This is a bug in kernelwright: {type(error).__name__}: {error}"
         if "KERNELWRIGHT_TRACEBACK" in os.environ:
             raise error
-        sentence += ". With KERNELWRIGHT_TRACEBACK=1 it says where."
+        sentence += ". Set KERNELWRIGHT_TRACEBACK=1 to see where."
     note(f"kernelwright: {' '.join(sentence.split())}")
     return status
 

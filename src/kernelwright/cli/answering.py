@@ -1,4 +1,4 @@
-"""The answers of kernelwright predict, and what a user should know of them."""
+"""The output of kernelwright predict, and notes about it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["answers", "drift_notes", "table_notes"]
 def answers(
     model: TabularModel, kept: Any, probabilities: np.ndarray, *, with_probabilities: bool, coverage: float | None
 ) -> Any:
-    """Return the output: columns that are kept, the class, probabilities and a set of classes if asked for."""
+    """Return the output: the kept columns, the class, and on request probabilities and a prediction set."""
     classes = np.array(model.classes, dtype=object)
     new = {"prediction": classes[probabilities.argmax(1)]}
     if with_probabilities:
@@ -29,12 +29,12 @@ def answers(
         inside = prediction_sets(model.evaluation, probabilities, coverage)
         new["prediction_set"] = np.array(["|".join(classes[row]) for row in inside], dtype=object)
     if twice := [name for name in new if name in kept.columns]:
-        raise ValueError(f"The table has a column {twice[0]!r} itself, which the answers need: rename it.")
+        raise ValueError(f"The table already has a column {twice[0]!r}, which the output needs. Rename it.")
     return pd.concat([kept.reset_index(drop=True), pd.DataFrame(new)], axis=1)
 
 
 def drift_notes(drift: Drift) -> list[str]:
-    """Say what a user should know of rows that are unlike the training rows, if there are any."""
+    """Return notes about rows that are unlike the training rows, if there are any."""
     if not (drift.found or drift.nowhere):
         return []
     beyond = [f"{f.column} ({f.count})" for f in drift.findings if f.what.endswith("range")]
@@ -43,10 +43,10 @@ def drift_notes(drift: Drift) -> list[str]:
 
 
 def table_notes(model: TabularModel, table: Table, findings: Sequence[Finding]) -> list[str]:
-    """Say what a user should know of a table before trusting the answers."""
+    """Return notes that a user should read before trusting the predictions."""
     found = []
     if extra := model.extra_columns(table):
-        found.append(f"columns that the model does not know are ignored: {some_of(extra, 10)}.")
+        found.append(f"unknown columns are ignored: {some_of(extra, 10)}.")
     usual = {column.name for column in model.columns if column.missing}
     gaps = [finding for finding in findings if finding.what == "missing"]
     if gaps:

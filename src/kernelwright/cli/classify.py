@@ -1,6 +1,6 @@
-"""Commands for tables with a label column: fit, predict, evaluate, report.
+"""Commands for tables with a target column: fit, predict, evaluate, report.
 
-Each checks its files first; torch, scikit-learn and pandas are imported once these have turned out well.
+Each command checks its files before it imports torch, scikit-learn and pandas.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ def fit(
     table: TableFile,
     target: Annotated[str, typer.Option("--target", "-t", help="Column with the classes to learn.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to save the model in.")],
-    report: Annotated[Path | None, typer.Option(help="Also write a page about the model, as HTML.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a report on the model, as HTML.")] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation; fewer if a class is smaller.")] = 5,
-    cv: Annotated[bool, typer.Option("--cv/--no-cv", help="Whether to tell how good the model is.")] = True,
+    cv: Annotated[bool, typer.Option("--cv/--no-cv", help="Whether to measure how good the model is.")] = True,
     id_: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="COLUMN", help="An identifier: not learned from. May be repeated."),
+        typer.Option(
+            "--id", metavar="COLUMN", help="Column that identifies rows; not used for training. Can be repeated."
+        ),
     ] = None,
     drop: Drop = None,
     keep: Keep = None,
@@ -38,10 +40,10 @@ def fit(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Learn to tell the classes of a table, say how good it is, and save the model.
+    """Train a classifier on a table, measure how good it is, and save it.
 
-    Kinds of columns are found, gaps filled and categories encoded; identifiers are left out. Every row is then
-    predicted by a model that has not seen it, next to the majority class, logistic regression and a random forest.
+    The kind of each column is inferred, missing values are filled in, categories are encoded and identifiers are left
+    out. Cross-validation compares the model with the majority class, logistic regression and a random forest.
     """
     check_model_output(output, table, report)
     if report is not None:
@@ -64,7 +66,7 @@ def fit(
     if not as_json:
         if evaluation is not None:
             show_comparison(evaluation)
-        say(f"\nLearned from {len(data.labels)} rows in {seconds:.1f} s and saved in {output}.")
+        say(f"\nTrained on {len(data.labels)} rows in {seconds:.1f} s and saved in {output}.")
     if report is not None:
         write_report(report, model, output, quiet=as_json)
     if as_json:
@@ -75,19 +77,21 @@ def predict(
     model: ModelFile,
     table: TableFile,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="File for the answers (.csv .tsv .parquet); - is standard output.")
+        str, typer.Option("--output", "-o", help="File for the predictions (.csv .tsv .parquet); - is standard output.")
     ] = "-",
     proba: Annotated[bool, typer.Option("--proba/--no-proba", help="Whether to write probabilities.")] = True,
     sets: Annotated[
         float | None,
-        typer.Option(help="Also write a set of classes that holds the true one in this share of cases, such as 0.9."),
+        typer.Option(
+            help="Also write prediction sets, which contain the true class with this probability, such as 0.9."
+        ),
     ] = None,
     keep_columns: Annotated[
-        bool, typer.Option("--keep-columns", help="Write the columns of the table, too, not only its identifiers.")
+        bool, typer.Option("--keep-columns", help="Also write the columns of the table, not only its identifiers.")
     ] = False,
     spreadsheets: Spreadsheets = False,
 ) -> None:
-    """Tell the classes of new rows: a line for each, with the class and the probability of every class."""
+    """Predict the classes of new rows: one line for each row, with the class and all class probabilities."""
     check_output(output, model, table)
     check_model(model)
     scanned = scan_table(table)
@@ -98,7 +102,7 @@ def predict(
     rows = scanned.table()
     kept = rows.names if keep_columns else [name for name in fitted.identifiers if name in rows.names]
     if sets is not None and fitted.evaluation is None:
-        raise ValueError("--sets needs a model that was cross-validated: fit it without --no-cv.")
+        raise ValueError("--sets needs a cross-validated model. Fit it without --no-cv.")
     probabilities, drift = fitted.answer(rows)
     found = answers(fitted, rows.frame[kept], probabilities, with_probabilities=proba, coverage=sets)
     write_table(safe_for_spreadsheets(found) if spreadsheets else found, output)
@@ -112,11 +116,12 @@ def evaluate(
     model: ModelFile,
     table: TableFile,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Column with the true classes; as in training if not given.")
+        str | None,
+        typer.Option("--target", "-t", help="Column with the true classes; by default the same as in training."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Tell how good a model is on a table with labels, and whether the table is unlike the training table."""
+    """Measure how good a model is on a table with labels, and test the table for drift."""
     check_model(model)
     scanned = scan_table(table, required={} if target is None else {target: "target column"})
 
@@ -138,9 +143,9 @@ def evaluate(
 
 def report(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="File of kernelwright fit or learn-kernel.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the page, an HTML file.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file for the report.")],
 ) -> None:
-    """Write a page about a saved model: how good it is, what it learned, where it errs."""
+    """Write a report on a saved model: how good it is, what it learned, and where it is wrong."""
     check_output(output, model)
     check_model(model)
 

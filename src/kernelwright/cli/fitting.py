@@ -1,4 +1,4 @@
-"""The work of kernelwright fit, once its files have been checked."""
+"""The work of kernelwright fit, after its files have been checked."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kernelwright.tables.table import some_of
 __all__ = ["fit_record", "learn", "show_columns", "show_training_table"]
 
 OURS = "kernelwright"
-SHOWN = 40  # columns of a table that are listed one by one
+SHOWN = 40  # with more columns, a table is listed by kind
 
 
 def learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | None, TabularModel]:
-    """Cross-validate, unless there are to be no folds; then learn from all rows."""
+    """Cross-validate unless ``folds`` is 0, then fit to all rows."""
     rivals = rival_makers(data.columns, seed)
     splits = stratified_folds(data.labels, folds, seed=seed) if folds else []
     evaluation, of_folds = None, dict[str, str]()
@@ -36,9 +36,9 @@ def learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | None
                     rivals=rivals,
                     progress=lambda name: done(f"cross-validation: {name or OURS} done"),
                 )
-            few = f" ({folds} were asked for, but a class is smaller)" if len(splits) < folds else ""
+            few = f" ({folds} were requested, but a class has fewer rows)" if len(splits) < folds else ""
             if left_out := [name for name in rivals if name not in found.rivals]:
-                note(f"Note: {', '.join(left_out)} cannot take these numbers and could not be compared with.")
+                note(f"Note: {', '.join(left_out)} failed on these numbers and could not be compared.")
             rows = data.rows[found.rows - 1]
             evaluation = replace(found, rows=rows, row_word=data.row_word, protocol=found.protocol + few)
         with caught_warnings() as of_model:
@@ -50,7 +50,7 @@ def learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | None
 
 
 def show_training_table(data: TrainingTable) -> None:
-    """Print the size of a table, its columns, and what was noticed about it."""
+    """Print the size of a table, its columns, and notes about it."""
     n, m = len(data.labels), len(data.classes)
     say(f"{data.source}: {n} rows, {len(data.columns)} columns besides the target {data.target!r} with {m} classes")
     show_columns(data.columns)
@@ -59,14 +59,14 @@ def show_training_table(data: TrainingTable) -> None:
 
 
 def show_columns(columns: Sequence[Column]) -> None:
-    """Print what is done to each column, or to each kind where there are many."""
+    """Print how each column is treated, or each kind of column if there are many."""
     if len(columns) <= SHOWN:
-        rows = [{"column": c.name, "kind": c.kind, "what is done to it": c.treatment} for c in columns]
+        rows = [{"column": c.name, "kind": c.kind, "treatment": c.treatment} for c in columns]
     else:
         kinds = dict.fromkeys(column.kind for column in columns)
         rows = [_summed_up(kind, [c for c in columns if c.kind == kind]) for kind in kinds]
     print_table("", rows, words=list(rows[0]))
-    if len(columns) > SHOWN:  # what is not as it stands in the file is listed all the same
+    if len(columns) > SHOWN:  # always list numbers that were not read literally
         for column in [c for c in columns if c.kind == "number" and " read as " in c.treatment][:SHOWN]:
             say(f"{column.name}: {column.treatment}")
 
@@ -77,12 +77,12 @@ def _summed_up(kind: str, columns: Sequence[Column]) -> dict[str, str]:
     return {
         "columns": f"{len(columns)}: {some_of([c.name for c in columns], 3)}",
         "kind": kind,
-        "what is done to them": f"{what}, {missing} values missing" if missing else what,
+        "treatment": f"{what}, {missing} values missing" if missing else what,
     }
 
 
 def fit_record(model: TabularModel, output: Path, report: Path | None, seconds: float) -> dict[str, Any]:
-    """Return what --json prints."""
+    """Return the record that --json prints."""
     columns = [{key: value for key, value in asdict(c).items() if key != "counts"} for c in model.columns]
     return {
         "model": str(output),

@@ -1,4 +1,4 @@
-"""The work of kernelwright learn-kernel and apply-kernel, once their files have been checked."""
+"""The work of kernelwright learn-kernel and apply-kernel, after their files have been checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["KernelData", "kernel_matrix", "learn", "show_kernel"]
 
 @dataclass(frozen=True)
 class KernelData:
-    """Objects with known similarities: their table and columns, the matrix, and what they are called."""
+    """Objects with known similarities: their table, columns, similarity matrix and names."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -43,7 +43,7 @@ class KernelData:
         keep: Collection[str],
         decimal: str | None,
     ) -> KernelData:
-        """Match similarities to objects; what is at fault with them is one sentence."""
+        """Match similarities to objects; raise ValueError with one sentence if they cannot be used."""
         identifier = id_ or _identifier(objects, drop, keep)
         names = _names(objects, identifier)
         given = similarities_of(similarities, names, named=identifier is not None, decimal=decimal)
@@ -62,7 +62,7 @@ class KernelData:
 
 
 def learn(data: KernelData, *, held_out: float, seed: int, source: str) -> KernelModel:
-    """Test a kernel on objects that are held out, if any are to be; then learn from all objects."""
+    """Test a kernel on held-out objects unless ``held_out`` is 0, then learn from all objects."""
     with steps("testing on held-out objects" if held_out else "learning", 1 + bool(held_out)) as done:
         shared: dict[str, Any] = {"objects": data.names, "seed": seed}
         evaluation = None
@@ -90,16 +90,16 @@ def _identifier(table: Table, drop: Collection[str], keep: Collection[str]) -> s
 
 
 def _names(table: Table, identifier: str | None) -> list[str]:
-    """Return the names of objects, all different; their numbers where no column names them."""
+    """Return the names of the objects, which must differ; their numbers if no column names them."""
     if identifier is None:
         return [str(k + 1) for k in range(len(table))]
     words = texts(table, identifier)
     if words.isna().any():
         row = int(words.isna().to_numpy().argmax())
-        raise ValueError(f"{table.source} has no name of an object (column {identifier!r}) in {table.place(row)}.")
+        raise ValueError(f"{table.source} has an object without a name (column {identifier!r}) in {table.place(row)}.")
     if (twice := words.duplicated().to_numpy()).any():
         row = int(twice.argmax())
-        raise ValueError(f"{table.source} has the object {words[row]!r} twice, again in {table.place(row)}.")
+        raise ValueError(f"{table.source} has the object {words[row]!r} twice; the second time in {table.place(row)}.")
     return list(words)
 
 
@@ -112,12 +112,12 @@ def _notes(n_objects: int, n_used: int, form: str, identifier: str | None) -> tu
 
 
 def show_kernel(model: KernelModel, seconds: float, output: Path) -> None:
-    """Print what a kernel was learned from, and how good it is."""
+    """Print the source of a kernel, and how good it is."""
     for sentence in model.notes:
         say(sentence)
     show_columns(model.columns)
     if model.evaluation is None:
-        say("No objects were held out, so how good the kernel is on new ones is not known.")
+        say("No objects were held out, so the error on new objects is unknown.")
     else:
         _show_evaluation(model.evaluation)
     say(f"\nLearned from {len(model.objects)} objects in {seconds:.1f} s and saved in {output}.")
@@ -129,7 +129,7 @@ def _show_evaluation(found: KernelEvaluation) -> None:
         {
             "method": name,
             "error": f"{error.value:.4g} ({error.low:.4g} to {error.high:.4g})",
-            "of the spread": f"{100 * error.value / found.spread:.1f} %" if found.spread else "",
+            "relative to spread": f"{100 * error.value / found.spread:.1f} %" if found.spread else "",
         }
         for name, error in errors.items()
     ]

@@ -1,6 +1,6 @@
 """Commands for similarities: learn-kernel, apply-kernel.
 
-Each checks its files first; torch, scikit-learn and pandas are imported once these have turned out well.
+Each command checks its files before it imports torch, scikit-learn and pandas.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ __all__ = ["apply_kernel", "learn_kernel"]
 
 
 def learn_kernel(
-    features: Annotated[str, typer.Argument(metavar="FEATURES", help="Table with a row for each object.")],
+    features: Annotated[str, typer.Argument(metavar="FEATURES", help="Table with one row for each object.")],
     similarities: Annotated[
         str,
         typer.Argument(
             metavar="SIMILARITIES",
-            help="Square table of similarities, with or without labels, blank where unknown; or a table of three "
+            help="Square table of similarities, with or without labels, blank if unknown; or a table with three "
             "columns: object, object, similarity.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to save the kernel in.")],
-    report: Annotated[Path | None, typer.Option(help="Also write a page about the kernel, as HTML.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a report on the kernel, as HTML.")] = None,
     id_: Annotated[
         str | None, typer.Option("--id", metavar="COLUMN", help="Column of FEATURES with the names of the objects.")
     ] = None,
@@ -40,15 +40,15 @@ def learn_kernel(
     keep: Keep = None,
     decimal: Decimal = None,
     held_out: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Share of the objects to test the kernel with first; 0 is none.")
+        float, typer.Option(min=0.0, max=0.9, help="Share of the objects that is held out for a test; 0 for no test.")
     ] = 0.25,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Learn a similarity function from a table of objects and a table of their similarities, and save it.
 
-    Objects are matched by name where FEATURES has a column of names (found by itself, or --id) and SIMILARITIES has
-    labels; otherwise they must stand in the same order.
+    Objects are matched by name if FEATURES has a column of names (inferred, or given by --id) and SIMILARITIES has
+    labels; otherwise both must be in the same order.
     """
     check_model_output(output, features, similarities, report)
     if report is not None:
@@ -78,7 +78,7 @@ def learn_kernel(
 def apply_kernel(
     kernel: Annotated[Path, typer.Argument(metavar="KERNEL", help="File that kernelwright learn-kernel wrote.")],
     first: Annotated[str, typer.Argument(metavar="A", help="Table of objects; - is standard input.")],
-    second: Annotated[str | None, typer.Argument(metavar="B", help="Another table; the same one if not given.")] = None,
+    second: Annotated[str | None, typer.Argument(metavar="B", help="Another table; by default the same one.")] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", help="File for the matrix (.csv .tsv .parquet); - is standard output.")
     ] = "-",

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Decimal = Annotated[
     typer.Option(
         "--decimal",
         metavar="comma|point",
-        help="What 3,671 is in a column that can be read in two ways: 3.671 or 3671. Found by itself if not given.",
+        help="Decimal sign of ambiguous columns: 3,671 is 3.671 (comma) or 3671 (point). Inferred by default.",
     ),
 ]
 Drop = Annotated[
-    list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave a column out. May be repeated.")
+    list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave a column out. Can be repeated.")
 ]
 Keep = Annotated[
     list[str] | None,
-    typer.Option("--keep", metavar="COLUMN", help="Learn from a column that looks useless. May be repeated."),
+    typer.Option("--keep", metavar="COLUMN", help="Use a column that would be left out. Can be repeated."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of all random choices.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

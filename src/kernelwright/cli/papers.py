@@ -30,7 +30,7 @@ def demo(
 
     started, results, rows = time.perf_counter(), {}, []
     with progress() as bars, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the comparison's own warnings would only hide the table
+        warnings.simplefilter("ignore")  # warnings from the comparison would only hide the table
         bar = bars.add_task("fitting", total=len(TASKS))
         for task in TASKS:
             bars.update(bar, description=f"fitting {task.name}")
@@ -49,17 +49,17 @@ def demo(
 
 
 NOTES = (
-    "accuracy: share of test rows whose class was named right. Higher is better.",
-    "log loss: mean of -log(probability given to the true class). Lower is better.",
-    "calibr. error: how far the stated confidence is from the accuracy it comes with. Lower is better.",
+    "accuracy: share of test rows whose class was predicted correctly. Higher is better.",
+    "log loss: mean of -log(probability of the true class). Lower is better.",
+    "calibr. error: mean gap between confidence and accuracy. Lower is better.",
     "complexity: the Rademacher complexity bound r of the learned embedding.",
-    "risk bound: Theorem 4 of the paper at 95 %; it bounds a loss that is never above 1, so above 1 it says nothing.",
-    "seconds: learning, all hyperparameters included (the SVM's grid has 35 points and 5 folds).",
+    "risk bound: Theorem 4 of the paper at 95 %; the loss is never above 1, so a bound above 1 is vacuous.",
+    "seconds: training, including all hyperparameters (the grid search of the SVM has 35 points and 5 folds).",
 )
 
 
 def datasets() -> None:
-    """List the data sets that have names."""
+    """List the named data sets."""
     from kernelwright.datasets import SOURCES
 
     rows = [
@@ -73,13 +73,13 @@ def reproduce(
     name: Annotated[
         str, typer.Argument(help="What to recompute: 'all', or one of the names that 'list' shows.")
     ] = "list",
-    quick: Annotated[bool, typer.Option("--quick", help="A small version, minutes on two cores.")] = False,
-    jobs: Annotated[int, typer.Option(help="Trials computed at the same time.")] = 2,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version that takes minutes on two cores.")] = False,
+    jobs: Annotated[int, typer.Option(help="Number of trials that run at the same time.")] = 2,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for results and pictures; what is there is not done again.")
+        Path, typer.Option("--output", "-o", help="Folder for results and pictures; finished results are reused.")
     ] = Path("kernelwright-reproduce"),
 ) -> None:
-    """Recompute published tables and figures; exit status 1 if a number or a claim is missed."""
+    """Recompute published tables and figures; exit status 1 if a number or a claim is not reproduced."""
     from kernelwright.research.experiments.registry import EXPERIMENTS, find
 
     if name == "list":
@@ -89,12 +89,12 @@ def reproduce(
         return
     missed = [each.name for each in find(name) if not _reproduce(each, quick, jobs, output)]
     if missed:
-        say(f"Something published is missed in {', '.join(missed)}; docs/reproduction.md explains the differences.")
+        say(f"Not all published results of {', '.join(missed)} were reproduced; see docs/reproduction.md for reasons.")
         raise typer.Exit(1)
 
 
 def _reproduce(experiment: Experiment, quick: bool, jobs: int, output: Path) -> bool:
-    """Run, print the cells, write them and the pictures; whether all that is published is reached."""
+    """Run an experiment, print and write its cells and pictures, and return whether all results are reproduced."""
     from kernelwright.reports import write_whole
     from kernelwright.research.experiments.page import SHOWN, cell_rows, verdicts
     from kernelwright.research.experiments.runner import cells_of, read_published, run, write_cells
@@ -120,17 +120,23 @@ def _reproduce(experiment: Experiment, quick: bool, jobs: int, output: Path) -> 
     for sentence, holds in claimed.items():
         say(f"  {sentence}: {'yes' if holds else 'NO'}")
     good, judged = verdicts(cells)
-    say(f"{good} of {judged} published numbers reached. Results and pictures: {output}\n" if judged else f"{output}\n")
+    say(
+        f"{good} of {judged} published numbers reproduced. Results and pictures: {output}\n"
+        if judged
+        else f"{output}\n"
+    )
     return good == judged and all(claimed.values())
 
 
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
 ) -> None:
-    """Time one objective value and gradient against the least that any method needs, on this machine."""
+    """Time one objective value and gradient on this machine, against the minimum that any method needs."""
     path = Path(kernelwright.__file__).parents[2] / "benchmarks" / "floor.py"
     if not path.is_file():
-        raise ValueError("The benchmarks are not installed with the package: get the source and run make bench there.")
+        raise ValueError(
+            "The benchmarks are not part of the installed package. Get the source code and run make bench there."
+        )
     spec = importlib.util.spec_from_file_location("floor", path)
     assert spec is not None
     assert spec.loader is not None
@@ -146,4 +152,4 @@ def bench(
         shown,
         words=words[:1],
     )
-    say("Other benchmarks: make bench, in the source.")
+    say("For other benchmarks, run make bench in the source code.")

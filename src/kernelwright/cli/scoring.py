@@ -1,4 +1,4 @@
-"""How good a model is, on the screen: kernelwright evaluate, and the comparison of kernelwright fit."""
+"""Print scores: for kernelwright evaluate, and for the comparison of kernelwright fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kernelwright.tables.table import Table, some_of
 __all__ = ["evaluation_on", "evaluation_record", "show_comparison", "show_drift", "show_evaluation"]
 
 OURS = "kernelwright"
-CONFUSED = 12  # classes of a confusion matrix that is shown whole
+CONFUSED = 12  # with more classes, the confusion matrix is not printed
 
 
 def evaluation_on(model: TabularModel, rows: Table, labels: np.ndarray) -> tuple[Evaluation, Drift]:
@@ -32,7 +32,7 @@ def evaluation_on(model: TabularModel, rows: Table, labels: np.ndarray) -> tuple
         classes=model.classes,
         rows=rows.row_numbers(),
         row_word=rows.row_word,
-        protocol=f"{len(labels)} rows of {rows.source}, with the model as it was saved",
+        protocol=f"{len(labels)} rows of {rows.source}, predicted by the saved model",
         seconds=seconds,
     )
     shares = np.array(model.class_counts) / sum(model.class_counts)
@@ -41,7 +41,7 @@ def evaluation_on(model: TabularModel, rows: Table, labels: np.ndarray) -> tuple
 
 
 def evaluation_record(result: Evaluation, drift: Drift) -> dict[str, Any]:
-    """Return what --json prints."""
+    """Return the record that --json prints."""
     return result.summary() | {"hardest_rows": [asdict(row) for row in result.hardest()], "drift": drift.summary()}
 
 
@@ -51,13 +51,13 @@ def show_comparison(evaluation: Evaluation) -> None:
     rows += [_score_row(name, rival.scores) for name, rival in evaluation.rivals.items()]
     seconds = [evaluation.seconds, *(rival.seconds for rival in evaluation.rivals.values())]
     rows = [row | {"seconds": f"{time:.1f}"} for row, time in zip(rows, seconds, strict=True)]
-    print_table("\nHow good, with 95 % intervals", rows, bold=OURS)
-    say(f"By {evaluation.protocol}.")
+    print_table("\nScores, with 95 % intervals", rows, bold=OURS)
+    say(f"Measured by {evaluation.protocol}.")
     gains = {name: rival.gain for name, rival in evaluation.rivals.items()}
     parts = {
-        "better than": [name for name, gain in gains.items() if gain.low > 0],
-        "level with": [name for name, gain in gains.items() if gain.low <= 0 <= gain.high],
-        "worse than": [name for name, gain in gains.items() if gain.high < 0],
+        "clearly better than": [name for name, gain in gains.items() if gain.low > 0],
+        "no clear difference from": [name for name, gain in gains.items() if gain.low <= 0 <= gain.high],
+        "clearly worse than": [name for name, gain in gains.items() if gain.high < 0],
     }
     verdict = "; ".join(f"{word} {', '.join(names)}" for word, names in parts.items() if names)
     say(f"Log loss, row by row: {verdict}.")
@@ -74,13 +74,13 @@ def _score_row(method: str, scores: Scores) -> dict[str, str]:
 
 
 def show_evaluation(result: Evaluation, model: TabularModel) -> None:
-    """Print scores, confusions and the worst mistakes."""
+    """Print scores, the confusion matrix and the worst mistakes."""
     rows = [_score_row(OURS, result.scores)]
     rows += [_score_row(name, rival.scores) for name, rival in result.rivals.items()]
     if model.evaluation is not None:
-        rows.append(_score_row("cross-validation then", model.evaluation.scores))
-    print_table("How good, with 95 % intervals", rows, bold=OURS)
-    say(f"By {result.protocol}.")
+        rows.append(_score_row("cross-validation in training", model.evaluation.scores))
+    print_table("Scores, with 95 % intervals", rows, bold=OURS)
+    say(f"Measured on {result.protocol}.")
     counts = result.confusion()
     if len(result.classes) <= CONFUSED:
         table = [
@@ -105,7 +105,7 @@ def _hard_row(row: Any, word: str) -> dict[str, Any]:
 
 
 def show_drift(drift: Drift) -> None:
-    """Print whether rows are unlike the training rows, and where."""
+    """Print the result of the drift test, and values that training did not have."""
     say()
     for sentence in drift.sentences():
         say(sentence)

@@ -1,4 +1,4 @@
-"""What a person sees: tables and sentences on standard output; progress, notes and faults on standard error."""
+"""Print for people: tables and sentences on standard output; progress, notes and errors on standard error."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ from kernelwright.tables.writing import visible
 
 __all__ = ["caught_warnings", "console", "note", "print_json", "print_table", "progress", "say", "steps", "tell"]
 
-PIPED = 120  # columns where no terminal says how many
-ROOMY = 100  # columns, from which on cells stand apart
-WHOLE = 24  # letters of names that are not broken
+PIPED = 120  # width if there is no terminal
+ROOMY = 100  # width from which cells are spaced more widely
+WHOLE = 24  # names up to this length are not broken
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that prints text as it is, and is wide enough where nobody looks on."""
+    """Return a console that prints text literally, with a fixed width if there is no terminal."""
     file = sys.stderr if stderr else sys.stdout
     wide = None if file.isatty() or "COLUMNS" in os.environ else PIPED
     return Console(stderr=stderr, width=wide, markup=False, highlight=False, emoji=False)
 
 
 def say(sentence: str = "") -> None:
-    """A line on standard output, however long."""
+    """Print a line on standard output, without wrapping it."""
     _print(sentence)
 
 
 def note(sentence: str) -> None:
-    """A line on standard error, where it does not mix with results."""
+    """Print a line on standard error, where it does not mix with results."""
     _print(sentence, stderr=True)
 
 
 def _print(sentence: str, *, stderr: bool = False) -> None:
-    """One line, with empty ones around it if asked for; names from files cannot command the terminal."""
+    """Print one line, and the empty lines around it; names from files cannot control the terminal."""
     line = sentence.strip("\n")
     before, _, after = sentence.partition(line) if line else (sentence, "", "")
     console(stderr=stderr).print(f"{before}{visible(line)}{after}", soft_wrap=True)
 
 
 def print_json(record: Mapping[str, Any]) -> None:
-    """One JSON object, and numbers that JSON does not have as null."""
+    """Print one JSON object; NaN and infinity become null."""
     sys.stdout.write(json.dumps(_plain(record), allow_nan=False) + "\n")
 
 
@@ -76,14 +76,14 @@ def _plain(value: Any) -> Any:
 def print_table(
     title: str, rows: Sequence[Mapping[str, Any]], *, words: Sequence[str] = ("data", "method"), bold: str = ""
 ) -> None:
-    """Rows with the same keys; columns of ``words`` stand at the left, the row whose first cell is ``bold`` is so."""
+    """Print rows with the same keys; columns in ``words`` are left-aligned, rows with the cell ``bold`` are bold."""
     if title:
-        say(title)  # rich would break it at the table's width
+        say(title)  # rich would wrap it at the width of the table
     gap = 2 if console().width >= ROOMY else 1
     table = Table(box=None, header_style="underline", padding=(0, gap, 0, 0))
     for name in rows[0]:
         worded, longest = name in words, max(len(str(row[name])) for row in rows)
-        whole = worded and longest <= WHOLE  # on a narrow screen, headings of numbers are broken first
+        whole = worded and longest <= WHOLE  # on a narrow screen, headings of numbers are wrapped first
         table.add_column(Text(visible(name)), justify="left" if worded else "right", overflow="fold", no_wrap=whole)
     for row in rows:
         cells = [visible(str(value)) for value in row.values()]
@@ -92,9 +92,9 @@ def print_table(
 
 
 def progress() -> Progress:
-    """A bar with the time left, on standard error where that is a terminal; nothing elsewhere."""
+    """Return a progress bar with the time left, on standard error; it shows nothing if that is not a terminal."""
     shown = console(stderr=True)
-    shown.quiet = not shown.is_terminal  # up to version 14, rich ends even a bar that is not shown with an empty line
+    shown.quiet = not shown.is_terminal  # up to version 14, rich prints an empty line even after a hidden bar
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -109,7 +109,7 @@ def progress() -> Progress:
 
 @contextmanager
 def steps(what: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Progress through so many steps: call what it gives with the name of the next one after each."""
+    """Show progress through ``total`` steps; after each, call the yielded function with the name of the next."""
     with progress() as bar:
         task = bar.add_task(what, total=total)
 
@@ -121,9 +121,10 @@ def steps(what: str, total: int) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def caught_warnings() -> Iterator[dict[str, str]]:
-    """Warnings for a person, in place of Python's: those that this library gives, and that something did not converge.
+    """Collect warnings for users: those of this library, and those that something did not converge.
 
-    Others speak to programmers. Those that differ only in their numbers are one; what it gives is for :func:`tell`.
+    Other warnings are for programmers and are dropped. Warnings that differ only in their numbers are merged. Pass the
+    result to :func:`tell`.
     """
     found: dict[str, str] = {}
 
@@ -139,12 +140,12 @@ def caught_warnings() -> Iterator[dict[str, str]]:
 
 
 def _not_converged(category: type[Warning]) -> bool:
-    """Whether a warning is scikit-learn's ConvergenceWarning, known by its name: its import takes most of a second."""
+    """Return whether a category is scikit-learn's ConvergenceWarning; compare names, since the import is slow."""
     return any(each.__name__ == "ConvergenceWarning" for each in category.__mro__)
 
 
 def _given_by_us() -> bool:
-    """Whether the warning that is being given comes from this package, whichever caller it is said to be about."""
+    """Return whether the current warning comes from this package, whatever its stack level."""
     frame = sys._getframe(2)
     while frame.f_globals.get("__name__") == "warnings" and frame.f_back is not None:
         frame = frame.f_back
@@ -152,7 +153,7 @@ def _given_by_us() -> bool:
 
 
 def tell(found: Mapping[str, str], where: str = "", *, but: Mapping[str, str] | None = None) -> None:
-    """Give warnings that were caught as notes, but for those of another place."""
+    """Print collected warnings as notes, except those in ``but``."""
     for key, sentence in found.items():
         if key not in (but or {}):
             note(f"Note: {where}{sentence}")
