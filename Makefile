@@ -1,4 +1,4 @@
-# Everything runs inside .venv, which is made on first use. `make help` lists the targets.
+# Everything runs inside .venv, which is created on first use. `make help` lists the targets.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -14,30 +14,30 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_N
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/.ready ## Fit a classifier on a small data set and show what comes out
+demo: .venv/.ready ## Learn kernels for three small data sets and show the results
 	@$(BIN)/kernelwright demo
 
-test: .venv/.ready ## Run the tests and the examples in the docstrings
+test: .venv/.ready ## Run the tests and the docstring examples
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_WORKERS)
 
-test-fast: .venv/.ready ## Run the tests that take less than two seconds or so: all of them in less than three minutes
+test-fast: .venv/.ready ## Run all but the slow tests, in less than three minutes
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_WORKERS) -m "not slow"
 
-test-without-data: .venv/.ready ## Run the tests that need data sets where there are none: they are skipped, and none fails
+test-without-data: .venv/.ready ## Check that tests that need data sets are skipped if there are none
 	env -u KERNELWRIGHT_DATA $(ONE_THREAD) $(BIN)/python -m pytest -m data tests
 
-test-oldest: .venv-oldest/.ready ## Run the tests with the oldest versions that are allowed
+test-oldest: .venv-oldest/.ready ## Run the tests with the oldest supported versions of all dependencies
 	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n $(TEST_WORKERS) -m "not slow" tests \
 	    --ignore=tests/docs --ignore=tests/examples --ignore=tests/robustness
 
-robustness: .venv/.robustness ## Provoke faults for about two hours and count what goes wrong (docs/reliability.md)
+robustness: .venv/.robustness ## Run the robustness tests and count failures (about two hours; docs/reliability.md)
 	$(ONE_THREAD) $(BIN)/python -m robustness.run
 	$(BIN)/python -m docs.tables
 
-package: .venv/.ready ## Build the packages, and install them into an empty environment
+package: .venv/.ready ## Build the packages and install them into an empty environment
 	$(ONE_THREAD) $(BIN)/python -m robustness.run supply
 
-audit: .venv/.ready ## Look for known vulnerabilities of the installed packages
+audit: .venv/.ready ## Look for known vulnerabilities in the installed packages
 	$(BIN)/python -m robustness.audit
 
 lint: .venv/.ready ## Check style, formatting, the direction of imports, names and sizes
@@ -49,7 +49,7 @@ lint: .venv/.ready ## Check style, formatting, the direction of imports, names a
 type: .venv/.ready ## Check the types
 	$(BIN)/mypy
 
-bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, write the page (most of an hour; a killed run resumes)
+bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, update the page (almost an hour; resumes if killed)
 	$(BIN)/python -m benchmarks.run suite scaling figures
 	$(BIN)/python -m benchmarks.run micro startup --record
 	$(BIN)/python -m docs.tables
@@ -64,7 +64,7 @@ bench-more: .venv/.bench ## Run all other benchmarks: the tables in benchmarks/r
 docs: .venv/.docs ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reproduce: .venv/.ready ## Recompute the papers' tables and figures (hours; a killed run resumes)
+reproduce: .venv/.ready ## Recompute the papers' tables and figures (hours; resumes if killed)
 	@$(BIN)/kernelwright reproduce all --output docs/reproduction
 	@$(BIN)/python -m docs.tables
 
@@ -90,7 +90,7 @@ clean: ## Remove .venv, build output and caches
 	    -e ".[parquet,conformal,cluster]" pytest pytest-xdist hypothesis pexpect polars
 	@touch $@
 
-# Bad input is also given to GPyTorch, to compare its errors.
+# Bad input is also passed to GPyTorch, to compare its errors.
 .venv/.robustness: .venv/.ready
 	@$(PIP) -c constraints.txt gpytorch==1.15
 	@touch $@
@@ -100,9 +100,9 @@ clean: ## Remove .venv, build output and caches
 	@$(PIP) -c constraints.txt -e ".[bench]"
 	@touch $@
 
-# The peers of the suite are many and large, and must not decide which versions the library is developed with.
+# The suite's other methods have many large dependencies, which must not affect the versions used for development.
 .venv-peers/.ready: .venv/.ready benchmarks/peers.txt
-	@echo "Setting up .venv-peers with the methods to compare with"
+	@echo "Setting up .venv-peers with the other methods"
 	@$(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
 	    -c constraints.txt -e . -r benchmarks/peers.txt
