@@ -37,7 +37,7 @@ def test_bad_matrices_say_what_is_wrong(Y, message):
 
 
 def test_negative_weights_are_refused():
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="finite, nonnegative"):
         MatrixTarget.checked(symmetric(3), -np.ones((3, 3)), 3)
 
 
@@ -53,7 +53,7 @@ def test_weights_only_where_nothing_is_known_are_refused():
     Y, weights = symmetric(3), np.zeros((3, 3))
     Y[0, 1] = Y[1, 0] = np.nan
     weights[0, 1] = weights[1, 0] = 1.0
-    with pytest.raises(ValueError, match="nothing to learn"):
+    with pytest.raises(ValueError, match="nothing can be learned"):
         MatrixTarget.checked(Y, weights, 3)
 
 
@@ -101,8 +101,8 @@ def test_one_way_is_enough_without_symmetry():
     ("y", "sample_weight", "message"),
     [
         (None, None, "PairOwner requires y"),
-        (np.ma.masked_array(np.eye(4)), None, "NaN where nothing is known"),
-        (np.eye(4), np.ones(3), r"shape \(4,\), a weight for each point"),
+        (np.ma.masked_array(np.eye(4)), None, "Use NaN for unknown pairs"),
+        (np.eye(4), np.ones(3), r"shape \(4,\), one weight for each point"),
         (np.eye(4), -np.ones(4), "must not be negative"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The whole fit of a learned kernel, from points and targets to a kernel function."""
+"""The complete fit of a learned kernel, from points and targets to a kernel function."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = ["BasisPlan", "PairFit", "fit_pairs"]
 
 @dataclass(frozen=True)
 class BasisPlan:
-    """Which functions of pairs a kernel is to be made of.
+    """The functions of pairs that a kernel is made of.
 
-    Sections of a ``hyperkernel`` (eight Gaussians of different widths, if there is none), whose numbers may be
-    learned, as many as the ``solver`` makes.
+    They are sections of the ``hyperkernel`` (by default eight Gaussians of different widths). The ``solver`` decides
+    how many there are. With ``learn``, the parameters of the hyper-kernel are learned first.
     """
 
     hyperkernel: HyperKernel | None = None
@@ -39,12 +39,12 @@ class BasisPlan:
 
 @dataclass(frozen=True)
 class PairFit:
-    """A learned kernel, and how it came about."""
+    """A learned kernel, and how it was found."""
 
     kernel: LearnedKernel
-    coefficients: Coefficients  # in units of the targets' spread; of several parts their mean, with the first's ridge
+    coefficients: Coefficients  # in units of the targets' spread; the mean over parts, with the ridge of the first
     solver: str  # "exact", "nystroem" or "midpoint"
-    history: list[Step] = field(default_factory=list)  # of the learning of the hyper-kernel
+    history: list[Step] = field(default_factory=list)  # steps of learning the hyper-kernel
 
 
 def fit_pairs(
@@ -55,18 +55,18 @@ def fit_pairs(
     bound: float | str | None = None,
     random: torch.Generator,
 ) -> PairFit:
-    """Learn a kernel function: centre the targets, settle the hyper-kernel, solve in parts, refine, bound.
+    """Learn a kernel function: centre the targets, choose the hyper-kernel, solve the parts, refine, bound.
 
     Parameters
     ----------
     problem : PairProblem
-        Points, and what the kernel of each two of them should be.
+        Points, and the target value of the kernel for each pair of them.
     basis : BasisPlan
-        Which functions it is made of.
+        The functions that the kernel is made of.
     regressor : PairRidge or PairSVR
-        How their weights are found.
+        The method that finds their weights.
     bound : float, "auto" or None, default=None
-        Cut the kernel's values to [-bound, bound]; "auto" is the largest target.
+        Clip the kernel's values to [-bound, bound]; "auto" is the largest absolute target.
     random : torch.Generator
     """
     partition, solver = divided(as_solver(basis.solver))
@@ -89,7 +89,7 @@ def fit_pairs(
 
 def _check_parts(n_points: int, n_parts: int) -> None:
     if n_points < 3 * n_parts:
-        raise ValueError(f"{n_parts} parts of {n_points} distinct points are too small: a part needs at least 3.")
+        raise ValueError(f"{n_points} distinct points are too few for {n_parts} parts: each part needs at least 3.")
 
 
 def _settled_numbers(
@@ -100,7 +100,7 @@ def _settled_numbers(
     rule: str,
     random: torch.Generator,
 ) -> tuple[HyperKernel, list[Step]]:
-    """Learn the numbers of the hyper-kernel, if that is asked for; then they are fixed."""
+    """Learn the parameters of the hyper-kernel if ``learn`` asks for it, then fix them."""
     settings = as_learning(learn)
     if settings is None:
         return start.fixed(), []
@@ -117,10 +117,10 @@ def _parts(
     scale: float,
     random: torch.Generator,
 ) -> Iterator[PairPart]:
-    """Divide points and targets at random; a part travels with its own points alone."""
+    """Divide points and targets at random; each part holds only its own points."""
     parts = random_parts(len(X), n_parts, random)
     seed = int(torch.randint(2**31 - 1, (), generator=random))
-    # Parts share their centres: the mean of their kernels is then no longer a sum than each of them.
+    # Parts share their centres, so the mean of their kernels has no more terms than one of them.
     centres = solver.centres(X, seed)
     own = ((rows, goal if n_parts == 1 else goal.subset(rows)) for rows in parts)
     return (PairPart(X[rows], target, scale, hyper, solver, centres, seed, int(rows[0])) for rows, target in own)

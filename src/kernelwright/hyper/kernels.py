@@ -1,8 +1,8 @@
 """Hyper-kernels: kernels between pairs of points.
 
 A hyper-kernel kk((x, x'), (r, s)) is symmetric within each pair and between the pairs, and positive definite; for a
-fixed pair (r, s) it is a kernel of (x, x') (definition 1 of [Liu2021]_). Constants are left out: at 60 features they
-run from 1e-190 to 1e130 and change nothing but the scale of the ridge.
+fixed pair (r, s) it is a kernel of (x, x') (definition 1 of [Liu2021]_). Constant factors are left out: with 60
+features they range from 1e-190 to 1e130, and they change only the scale of the ridge.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Gaussian", "HyperKernel", "PointPairs", "Sum", "Wishart"]
 
 @saved("point-pairs")
 class PointPairs(NamedTuple):
-    """Pairs (x, x') as two matrices with a row for each pair."""
+    """Pairs (x, x') as two matrices with one row for each pair."""
 
     left: Tensor
     right: Tensor
@@ -46,10 +46,10 @@ class PointPairs(NamedTuple):
 
 
 class Number(Positive):
-    """A positive number that may be left open (None): it is then set from the variance of the points."""
+    """A positive number, or None: it is then set from the variance of the points."""
 
     def __init__(self) -> None:
-        super().__init__(1e-100, 1e100, vectors=False)  # points may come in any unit
+        super().__init__(1e-100, 1e100, vectors=False)  # points may be in any unit
 
     def __set__(self, module: nn.Module, value: Any) -> None:
         super().__set__(module, 1.0 if value is None else value)
@@ -57,17 +57,17 @@ class Number(Positive):
 
 
 class HyperKernel(Parametrised):
-    """A kernel between pairs of points. Subclasses write ``of_scaled``.
+    """A kernel between pairs of points. Subclasses implement ``of_scaled``.
 
-    ``lengthscale`` is the metric: points are divided by it, all features by one number or each by its own.
+    ``lengthscale`` is the metric. Points are divided by it: all features by one number, or each by its own.
     """
 
     lengthscale = Positive(1e-100, 1e100)
     log_lengthscale: nn.Parameter
-    open: frozenset[str] = frozenset()  # numbers that have not been given
+    open: frozenset[str] = frozenset()  # names of the parameters that the user has not set
 
     def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
-        """Return the matrix of hyper-kernel values between pairs that have been divided by the length scales."""
+        """Return the matrix of hyper-kernel values between pairs already divided by the length scales."""
         raise NotImplementedError
 
     def forward(self, first: PointPairs, second: PointPairs) -> Tensor:
@@ -88,7 +88,7 @@ class HyperKernel(Parametrised):
         return PointPairs(self.scaled(pairs.left), self.scaled(pairs.right))
 
     def __call__(self, first: Any, second: Any) -> Any:
-        """Return values between two lists of pairs, each given as ``(X, X')``; NumPy in, NumPy out."""
+        """Return the values between two lists of pairs, each given as ``(X, X')``; NumPy in, NumPy out."""
         pairs = [PointPairs(*(as_matrix(x) for x in pair)) for pair in (first, second)]
         if len({x.shape[1] for pair in pairs for x in pair}) > 1 or any(len(x) != len(y) for x, y in pairs):
             shapes = ", ".join(str(tuple(x.shape)) for pair in pairs for x in pair)
@@ -101,7 +101,7 @@ class HyperKernel(Parametrised):
             return super().__call__(*pairs).numpy()
 
     def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:
-        """Set the numbers that were not given from the total variance of the points, the sum over features."""
+        """Set the missing parameters from the total variance of the points (the sum over features)."""
         w = torch.ones(len(X), dtype=torch.float64) if weights is None else weights
         with torch.no_grad():
             x = self.scaled(X)
@@ -112,27 +112,27 @@ class HyperKernel(Parametrised):
         self.use_variance_(variance if variance > 0 else 1.0)
 
     def use_variance_(self, variance: float) -> None:
-        """Set the numbers that were not given."""
+        """Set the missing parameters from the total variance."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return super().get_params(deep) | dict.fromkeys(self.open)
 
     def with_free_metric(self, n_features: int) -> Self:
-        """Copy the hyper-kernel, with a length scale of its own for every feature, to be learned."""
+        """Return a copy with one length scale for each feature, to be learned."""
         made = copy.deepcopy(self)
         made.lengthscale = self.lengthscale.detach().expand(n_features)
         return made
 
     def fixed(self) -> Self:
-        """Return a hyper-kernel with the same numbers, none of which can be learned: itself, or a copy."""
+        """Return a hyper-kernel with the same parameters, all of them fixed: itself, or a copy."""
         if not any(parameter.requires_grad for parameter in self.parameters()):
             return self
         return copy.deepcopy(self).requires_grad_(False)
 
     def widths(self) -> tuple[Tensor, Tensor] | None:
-        """Return squared widths (a_s, c_s) of lengths and of midpoints, where the hyper-kernel is made of Gaussians.
+        """Return the squared widths (a_s, c_s) of lengths and midpoints, or None if it is not made of Gaussians.
 
-        Then it separates: see :class:`kernelwright.hyper.bases.MidpointBasis`.
+        A hyper-kernel made of Gaussians separates: see :class:`kernelwright.hyper.bases.MidpointBasis`.
         """
         return None
 
@@ -144,12 +144,12 @@ class Gaussian(HyperKernel):
     Parameters
     ----------
     sigma : float or None, default=None
-        ``sigma^2`` is the total variance of the points if it is not given.
+        If None, ``sigma^2`` is the total variance of the points.
     sigma_h : float or None, default=None
-        As large as ``sigma`` if it is not given. A large one relates pairs that lie far apart.
+        If None, it equals ``sigma``. A large value relates pairs that are far apart.
     form : {"integral", "printed"}, default="integral"
-        ``a = 2 sigma^2``, which is the integral of four Gaussians that defines it, or ``a = sigma^2`` as printed in
-        [Liu2021]_ (a hyper-kernel too).
+        "integral": ``a = 2 sigma^2``, from the defining integral of four Gaussians. "printed": ``a = sigma^2``, as
+        printed in [Liu2021]_ (also a hyper-kernel).
     lengthscale : float or vector, default=1.0
 
     Examples
@@ -192,20 +192,20 @@ class Gaussian(HyperKernel):
 
 @saved("wishart-hyperkernel", fields="nu open _D _factor", parameters="log_lengthscale log_delta")
 class Wishart(HyperKernel):
-    """``|I + S/delta|^(-nu/2)``, S the scatter matrix of the four points about their mean.
+    """``|I + S/delta|^(-nu/2)``, where S is the scatter matrix of the four points about their mean.
 
-    An average over Gaussian hyper-kernels of all shapes: it falls off slowly, and holds where no single width is
-    right. In [Liu2021]_ ``nu = b + 3`` and ``D = delta I``; every whole number nu of at least 1 gives a hyper-kernel,
-    and small ones work where there are many features.
+    It is an average over Gaussian hyper-kernels of all shapes. It decays slowly, and works where no single width is
+    right. In [Liu2021]_, ``nu = b + 3`` and ``D = delta I``. Every integer ``nu >= 1`` gives a hyper-kernel; small
+    values work with many features.
 
     Parameters
     ----------
     delta : float or None, default=None
-        The total variance of the points if it is not given.
+        If None, the total variance of the points.
     nu : int, default=4
     D : matrix or None, default=None
-        A positive definite matrix in place of the identity: points are whitened by it first. (For a diagonal one,
-        which can be learned, use ``lengthscale``.)
+        A positive definite matrix that replaces the identity: points are whitened by it first. For a diagonal
+        matrix use ``lengthscale``, which can be learned.
     lengthscale : float or vector, default=1.0
 
     Examples
@@ -260,7 +260,7 @@ class Wishart(HyperKernel):
         return super().scaled(self._whitened(X))
 
     def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
-        """Take the determinant of ``I + Z Z^T/delta``; rows of Z: the pairs' lengths over sqrt 2, their distance."""
+        """Compute the determinant of ``I + Z Z^T/delta``; its rows: (x - x')/sqrt 2, (r - s)/sqrt 2, m - m'."""
         delta, nu = self.delta, whole_number(self.nu, "nu", self)
         u, v = (first.left - first.right) / (2 * delta) ** 0.5, (second.left - second.right) / (2 * delta) ** 0.5
         m, n = first.middle / delta**0.5, second.middle / delta**0.5
@@ -268,24 +268,24 @@ class Wishart(HyperKernel):
         uv = u @ v.T
         ut = (u * m).sum(1)[:, None] - u @ n.T
         vt = m @ v.T - (v * n).sum(1)
-        # The determinant is at least 1; rounding must not say otherwise.
+        # The determinant is at least 1, but rounding can make it smaller.
         determinant = uu * (vv * tt - vt**2) - uv * (uv * tt - ut * vt) + ut * (uv * vt - vv * ut)
         return determinant.clamp(min=1.0) ** (-0.5 * nu)
 
 
 @saved("sum-hyperkernel", fields="kernels", parameters="log_lengthscale")
 class Sum(HyperKernel):
-    """``sum_s kk_s``, by default of Gaussian hyper-kernels of many widths.
+    """``sum_s kk_s``, a sum of hyper-kernels; by default Gaussian ones of eight widths.
 
-    One width cannot fit a kernel of another: k* divided by its Gaussian of the length depends on the midpoint only. A
-    sum over widths can. Without ``parts``: ``a_s = 50, 50/3, 50/9, ...`` times the total variance, eight of them down
-    to .023, all with ``c = 37.5`` times the total variance.
+    A hyper-kernel of one width cannot fit a kernel of another width, but a sum over widths can. Without ``parts``,
+    ``a_s = 50, 50/3, 50/9, ...`` times the total variance (eight values, the last 0.023), all with ``c = 37.5`` times
+    the total variance.
 
     Parameters
     ----------
     parts : list of HyperKernel or None, default=None
     lengthscale : float or vector, default=1.0
-        Common to all parts, before their own.
+        Shared by all parts, applied before their own.
 
     Examples
     --------
@@ -304,7 +304,7 @@ class Sum(HyperKernel):
 
     @property
     def parts(self) -> list[HyperKernel] | None:
-        """The hyper-kernels that are summed; None before the data have said how wide they are."""
+        """The hyper-kernels that are summed; None until their widths are set from data."""
         parts = list(self._modules["kernels"])  # type: ignore[call-overload]
         return parts or None
 
@@ -323,27 +323,27 @@ class Sum(HyperKernel):
 
     def use_variance_(self, variance: float) -> None:
         if self.parts is None:
-            # With these ratios each falloff is made from the one before it by products: see `cubed_sum`.
+            # With these ratios each falloff is a product of earlier ones: see `cubed_sum`.
             a = [self.WIDEST * variance / 3.0**s for s in range(self.COUNT)]
             c = 0.75 * a[0]
             self.parts = [Gaussian(sigma=(a_s / 2) ** 0.5, sigma_h=(c - a_s / 2) ** 0.5) for a_s in a]
             for part in self._ready():
-                part.requires_grad_(False)  # there is a width for every length already; the metric can be learned
+                part.requires_grad_(False)  # the widths already cover every length; only the metric is learned
 
     def _ready(self) -> list[HyperKernel]:
         if self.parts is None:
-            raise ValueError("Sum() does not know how wide its parts are before it has seen points: use prepared(X).")
+            raise ValueError("Sum() has no parts yet: their widths depend on the points. Use prepared(X) first.")
         return self.parts
 
     def widths(self) -> tuple[Tensor, Tensor] | None:
         found = [part.widths() if part.log_lengthscale.numel() == 1 else None for part in self._ready()]
         if any(w is None for w in found):
             return None
-        # A part's own length scale widens it: points are divided by it.
+        # A part's own length scale makes it wider, because points are divided by it.
         scales = [part.lengthscale**2 for part in self._ready()]
         a, c = zip(*[(w[0] * s, w[1] * s) for w, s in zip(found, scales, strict=True) if w is not None], strict=True)
         return torch.cat(a), torch.cat(c)
 
     def of_scaled(self, first: PointPairs, second: PointPairs) -> Tensor:
-        # One after the other: a matrix of pairs is the largest thing there is, and all of them at once would not fit.
+        # One after the other: all matrices of pairs at once might not fit in memory.
         return reduce(operator.add, (part.forward(first, second) for part in self._ready()))

@@ -19,10 +19,10 @@ __all__ = ["LearnedKernel"]
 
 @saved("learned-kernel", fields="basis weights bias bound refinement hyperkernel")
 class LearnedKernel(Kernel):
-    """``k*(x, z) = sum_p w_p phi_p(x, z) + bias``, cut to [-bound, bound] if there is a bound.
+    """``k*(x, z) = sum_p w_p phi_p(x, z) + bias``, clipped to [-bound, bound] if there is a bound.
 
-    With a ``refinement`` what the functions leave over is smoothed over pairs of known points. It may be indefinite:
-    ``signature(X)`` tells by how much. Its numbers are fixed.
+    With a ``refinement``, the residual of the fit is smoothed over pairs of known points and added. The kernel may be
+    indefinite: ``signature(X)`` says by how much. Its parameters are fixed.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class LearnedKernel(Kernel):
         refinement: PairSmoother | None = None,
     ) -> None:
         super().__init__()
-        if isinstance(basis, PairBasis):  # far cheaper to evaluate, where the hyper-kernel allows it
+        if isinstance(basis, PairBasis):  # much cheaper to evaluate, if the hyper-kernel allows it
             used = weights != 0
             basis, weights = basis.kept(used), weights[used]
             basis, weights = basis.as_midpoints(weights) or (basis, weights)
@@ -58,7 +58,7 @@ class LearnedKernel(Kernel):
 
     @property
     def definite(self) -> bool:
-        """Whether it is positive definite by construction: no negative weight, no cut."""
+        """Whether it is positive definite by construction: no negative weight, no bound."""
         plain = self.bound is None and (self.refinement is None or self.refinement.definite)
         return plain and bool((self.weights >= 0).all()) and self.bias >= 0
 
@@ -80,13 +80,14 @@ class LearnedKernel(Kernel):
         return values if self.bound is None else values.clamp_(-self.bound, self.bound)
 
     def signature(self, X: Any) -> Signature:
-        """Tell how indefinite the kernel matrix of these points is."""
+        """Return how indefinite the kernel matrix of these points is."""
         return signature(self.matrix(self.encode(X)))
 
     def split(self) -> tuple[LearnedKernel, LearnedKernel]:
-        """Return two positive definite kernels whose difference it is, but for a bound: one a sign of the weights.
+        """Return two positive definite kernels, of the positive and the negative weights: k* is their difference.
 
-        With Gaussian hyper-kernels and ``c >= a/4``, as all integral ones have, each function of the basis is a kernel.
+        A bound is ignored. With Gaussian hyper-kernels and ``c >= a/4`` (all integral ones), each function of the basis
+        is a kernel.
         """
         return self._part(1.0), self._part(-1.0)
 

@@ -1,4 +1,4 @@
-"""Learning the numbers of a hyper-kernel by gradient, on pairs of points that are left out of the fit."""
+"""Learning the parameters of a hyper-kernel by gradient descent on the error at held-out points."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ LEARNING_PAIRS, LEARNING_CENTRES, LEARNING_ROUNDS, LEARNING_RIDGE = 6000, 20, 3,
 
 @saved("held-out-metric")
 class HeldOutMetric(BaseEstimator):
-    """Learn the numbers of the hyper-kernel by gradient, with a length scale for each feature. Its word is "held-out".
+    """Learn the hyper-kernel by gradient, with one length scale for each feature. Its short form is "held-out".
 
-    What is made small is the squared error at points that are left out of the fit.
+    It minimises the squared error at held-out points.
 
     Parameters
     ----------
     max_iter : int, default=30
-        Most steps.
+        Maximum number of steps.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class HeldOutMetric(BaseEstimator):
 
 
 def as_learning(learn: str | HeldOutMetric | None) -> HeldOutMetric | None:
-    """Return the object that a word stands for, with parameters that have been checked."""
+    """Return the object that a short form stands for, with checked parameters."""
     found = HeldOutMetric() if isinstance(learn, str) else learn
     if found is not None:
         found._validate_params()
@@ -66,9 +66,9 @@ def as_learning(learn: str | HeldOutMetric | None) -> HeldOutMetric | None:
 def learned_hyperkernel(
     start: HyperKernel, X: Tensor, goal: Target, learn: HeldOutMetric, *, rule: str, random: torch.Generator
 ) -> tuple[HyperKernel, list[Step]]:
-    """Learn numbers on a sample of pairs, in rounds, each at the ridge that suits its start; ``start`` stays.
+    """Learn the parameters on a sample of pairs, in rounds, each with the best ridge at its start.
 
-    ``rule`` is how landmarks are chosen among the points.
+    ``start`` is not changed. ``rule`` says how landmarks are chosen among the points.
     """
     hyper = start.with_free_metric(X.shape[1])
     some = torch.randperm(len(X), generator=random)[: LEARNING_PAIRS // 4].sort().values
@@ -85,7 +85,7 @@ def learned_hyperkernel(
             solve = partial(PrimalPath, T=whitening(basis.gram()), bias=True)
             splits = point_splits(fold_moments(basis, points, pairs, folds))
             ridge = largest_good(RIDGES, leave_points_out(splits, solve))
-        # Where the first numbers fit nothing, any ridge does, and a large one would hide what others could fit.
+        # If the first parameters fit nothing, all ridges are equally good, and a large one would hide later progress.
         objective = HeldOutPoints(basis, min(ridge, LEARNING_RIDGE))
         steps = LBFGS(learn.max_iter // rounds)
         history += train(objective, hyper, split, optimizer=steps).history  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def learned_hyperkernel(
 
 @dataclass(frozen=True)
 class PairSplit:
-    """Pairs to fit on, and pairs with at least one other point to be judged by."""
+    """Pairs to fit on, and held-out pairs with at least one other point."""
 
     points: Tensor
     fit: Pairs
@@ -105,7 +105,7 @@ class PairSplit:
 
 
 def split_points(X: Tensor, pairs: Pairs, generator: torch.Generator, share: float = 0.5) -> PairSplit:
-    """Set aside a share of the points, and with them all their pairs."""
+    """Hold out a share of the points, together with all their pairs."""
     out = torch.zeros(len(X), dtype=torch.bool)
     out[torch.randperm(len(X), generator=generator)[: int(share * len(X))]] = True
     judged = out[pairs.first] | out[pairs.second]
@@ -114,19 +114,19 @@ def split_points(X: Tensor, pairs: Pairs, generator: torch.Generator, share: flo
 
 @dataclass(frozen=True)
 class HeldOutPoints:
-    """Relative squared error of the ridge regression at held-out points, with its gradient in closed form.
+    """The relative squared error of the ridge regression at held-out points, with its gradient in closed form.
 
-    With ``S = Phi^T W Phi + N ridge G``, ``w = S^-1 Phi^T W y``, residuals r (fit) and r' (judged) and the adjoint
+    With ``S = Phi^T W Phi + N ridge G``, ``w = S^-1 Phi^T W y``, residuals r (fitted) and r' (held out) and the adjoint
     ``h = S^-1 Phi'^T W' r'``, the derivative is
-    ``<W' r' w^T, dPhi'> + <W r h^T - W Phi h w^T, dPhi> - N ridge h^T dG w``: one pass of autograd through the
-    hyper-kernel's formula, none through a factorisation.
+    ``<W' r' w^T, dPhi'> + <W r h^T - W Phi h w^T, dPhi> - N ridge h^T dG w``. Autograd runs once through the
+    hyper-kernel's formula, and never through a factorisation.
     """
 
-    basis: Basis  # of the hyper-kernel that is learned
+    basis: Basis  # basis functions of the hyper-kernel that is learned
     ridge: float
 
     def __call__(self, hyper: HyperKernel, data: PairSplit, workspace: Workspace | None = None) -> ObjectiveValue:
-        """Return value and gradient in the raw parameters of the hyper-kernel."""
+        """Return the value, and its gradient with respect to the raw parameters of the hyper-kernel."""
         parameters = {name: p for name, p in hyper.named_parameters() if p.requires_grad}
         with torch.enable_grad():
             Phi, Phi_out, G = self._at(data.points, data.fit), self._at(data.points, data.judge), self.basis.gram()
@@ -146,7 +146,7 @@ class HeldOutPoints:
 def _adjoint(
     Phi: Tensor, Phi_out: Tensor, G: Tensor, data: PairSplit, ridge: float
 ) -> tuple[float, Tensor, Tensor, Tensor]:
-    """Return the value, and its derivatives in Phi, Phi' and G."""
+    """Return the value, and its derivatives with respect to Phi, Phi' and G."""
     weights, weights_out = data.fit.weights[:, None], data.judge.weights[:, None]
     y, y_out = data.fit.targets[:, None], data.judge.targets[:, None]
     noise = ridge * float(weights.sum())

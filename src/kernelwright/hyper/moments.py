@@ -1,4 +1,4 @@
-"""Sums over pairs of products of basis functions, targets and ones: all that squared loss needs."""
+"""Sums over pairs of products of basis functions, targets and ones: all that the squared loss needs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from kernelwright.numerics.products import weighted_gram
 
 __all__ = ["MOMENT_BLOCK", "all_pair_moments", "fold_moments", "pair_values", "point_splits"]
 
-MOMENT_BLOCK = 2**21  # basis values made at once
+MOMENT_BLOCK = 2**21  # basis values computed at once
 
 
 def fold_moments(basis: Basis, X: Tensor, pairs: Pairs, folds: Tensor) -> dict[tuple[int, int], Tensor]:
-    """Sum up ``A^T diag(w) A`` with ``A = [phi, Y, 1]`` for the pairs of each two folds of points.
+    """Compute ``A^T diag(w) A`` with ``A = [phi, Y, 1]`` over the pairs between each two folds of points.
 
-    All that squared loss needs: training on all points but a fold's, and the error at its pairs, are sums of these.
+    Training without a fold, and the error at the pairs of that fold, need only sums of these matrices.
     """
     f, g = folds[pairs.first], folds[pairs.second]
     codes = torch.minimum(f, g) * (int(folds.max()) + 1) + torch.maximum(f, g)
@@ -41,7 +41,7 @@ def fold_moments(basis: Basis, X: Tensor, pairs: Pairs, folds: Tensor) -> dict[t
 
 
 def pair_values(basis: Basis, X: Tensor) -> Callable[[Pairs], Tensor]:
-    """Evaluate the basis at pairs of rows of X; bumps of the midpoint form are made once a point, not once a pair."""
+    """Return a function that evaluates the basis at pairs of rows of X; midpoint bumps are computed once per point."""
     if not isinstance(basis, MidpointBasis):
         return lambda pairs: basis.at(PointPairs(X[pairs.first], X[pairs.second]))
     bumps, x = basis.bumps(X), basis.hyperkernel.scaled(X)
@@ -56,11 +56,10 @@ def pair_values(basis: Basis, X: Tensor) -> Callable[[Pairs], Tensor]:
 def all_pair_moments(
     basis: MidpointBasis, X: Tensor, root: Tensor, signs: Tensor, *, rank: int = 200, tol: float = 1e-3
 ) -> Tensor:
-    """Sum up the moments of all m^2 pairs in O(m q^2 r) for a target ``Y = root diag(signs) root^T``, visiting none.
+    """Compute the moments of all m^2 pairs in O(m q^2 r), without listing them, for ``Y = root diag(signs) root^T``.
 
     With falloffs ``exp(-|x - x'|^2/a') ~ Psi Psi^T`` of rank r the normal matrix is ``sum_t (E^T D_t E) o (E^T D_t
-    E)``, ``D_t = diag(psi_t)``. This needs wide falloffs: where ``rank`` columns miss more than ``tol``, an error
-    says so.
+    E)``, ``D_t = diag(psi_t)``. This needs wide falloffs: if ``rank`` columns miss more than ``tol``, it raises.
     """
     x, rates, q = basis.hyperkernel.scaled(X), basis.rates(), len(basis.centres)
     bumps = basis.bumps(X).expand(len(rates), -1, -1)
@@ -83,16 +82,16 @@ def all_pair_moments(
 
 
 def _falloff_root(x: Tensor, rate: float, rank: int, tol: float) -> Tensor:
-    """Return ``Psi`` with ``Psi Psi^T ~ exp(-rate |x - x'|^2 / 2)``, by the leading directions of some landmarks."""
+    """Return ``Psi`` with ``Psi Psi^T ~ exp(-rate |x - x'|^2 / 2)``, from the leading directions of some landmarks."""
     some = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[: 4 * rank]
     values, vectors = eigen(torch.exp(-0.5 * rate * squared_euclidean(x[some])))
     kept = (values > RANK * values[-1]).nonzero()[:, 0][-rank:]
     Psi = torch.exp(-0.5 * rate * squared_euclidean(x, x[some])) @ (vectors[:, kept] / values[kept].sqrt())
-    missed = float((1.0 - Psi.square().sum(1)).mean())  # of the diagonal, which is one; never more than that
+    missed = float((1.0 - Psi.square().sum(1)).mean())  # mean over the diagonal, whose entries are one
     if missed > tol:
         raise NumericalError(
             f"The falloff of a width is not of low rank on these points: {rank} columns miss {missed:.1g} of it. Sums "
-            "over all pairs in linear time need wide hyper-kernels; sample pairs instead (Midpoints(n_pairs=...))."
+            "over all pairs in linear time need wide hyper-kernels. Sample pairs instead: Midpoints(n_pairs=...)."
         )
     return Psi
 
@@ -100,7 +99,7 @@ def _falloff_root(x: Tensor, rate: float, rank: int, tol: float) -> Tensor:
 def point_splits(
     moments: dict[tuple[int, int], Tensor], everything: Tensor | None = None
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield moments of the pairs without the points of a fold, and of those with at least one of them, by folds."""
+    """Yield, for each fold, the moments of the pairs without its points and of the pairs with at least one of them."""
     everything = reduce(torch.add, moments.values()) if everything is None else everything
     for fold in sorted({f for key in moments for f in key}):
         held_out = reduce(torch.add, (M for key, M in moments.items() if fold in key))

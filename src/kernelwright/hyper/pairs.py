@@ -1,7 +1,8 @@
 """Pairs of points with targets: weighted unique pairs, all of them or a sample.
 
-A symmetric target says the same of (i, j) and (j, i). So each pair is kept once, ``i <= j``, with weight 1 on the
-diagonal and 2 off it: a quarter of the memory and an eighth of the work of all m^2 pairs, and the same solution.
+A symmetric target has the same value at (i, j) and (j, i). So each pair is kept once, ``i <= j``, with weight 1 on the
+diagonal and 2 off it. This takes a quarter of the memory and an eighth of the work of all m^2 pairs, for the same
+solution.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from kernelwright.hyper.targets import Target
 
 __all__ = ["Pairs", "number_of_pairs", "sample_pairs", "some_pairs", "unique_pairs"]
 
-NEIGHBOURS_OF = 2000  # points whose near neighbours are put into a sample
+NEIGHBOURS_OF = 2000  # points whose near neighbours are added to a sample
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Known pairs ``first <= second`` of points, with targets and weights."""
+    """Pairs ``first <= second`` of points with known targets, and their weights."""
 
     first: Tensor
     second: Tensor
@@ -38,7 +39,7 @@ class Pairs:
 
 
 def unique_pairs(target: Target) -> Pairs:
-    """List all known pairs, each once.
+    """Return all known pairs, each once.
 
     Examples
     --------
@@ -58,16 +59,16 @@ def number_of_pairs(n_points: int) -> int:
 
 
 def some_pairs(target: Target, X: Tensor, most: int, generator: torch.Generator) -> Pairs:
-    """List all known pairs, or a sample if there are more than ``most``."""
+    """Return all known pairs, or a sample if there are more than ``most``."""
     whole = number_of_pairs(len(target)) <= most
     return unique_pairs(target) if whole else sample_pairs(target, X, most, generator=generator)
 
 
 def sample_pairs(target: Target, X: Tensor, size: int, *, generator: torch.Generator, n_neighbours: int = 5) -> Pairs:
-    """List about ``size`` pairs: all of the diagonal, near neighbours, and a random part of the rest.
+    """Return about ``size`` pairs: the whole diagonal, near neighbours, and a random sample of the rest.
 
-    Random pairs alone are hardly ever close, so narrow widths would see nothing. The random part is weighted up: sums
-    over the sample estimate sums over all pairs without bias.
+    Random pairs are rarely close together, so narrow widths could not be fitted to them alone. The random pairs get
+    larger weights, so that sums over the sample are unbiased estimates of sums over all pairs.
     """
     m = len(target)
     points = torch.arange(m)
@@ -95,7 +96,7 @@ def _known(target: Target, first: Tensor, second: Tensor, multiplicity: Tensor) 
 
 
 def _neighbours(X: Tensor, some: Tensor, count: int) -> Tensor:
-    """Return codes ``i m + j`` (i < j) of pairs of near neighbours among ``some`` of the points."""
+    """Return the codes ``i m + j`` (i < j) of pairs of near neighbours among ``some`` of the points."""
     if count < 1:
         return torch.zeros(0, dtype=torch.int64)
     points = X[some].numpy()
@@ -106,7 +107,7 @@ def _neighbours(X: Tensor, some: Tensor, count: int) -> Tensor:
 
 
 def _random_codes(m: int, size: int, generator: torch.Generator) -> Tensor:
-    """Draw about ``size`` distinct random pairs as codes ``i m + j`` with i < j."""
+    """Draw about ``size`` distinct random pairs, as codes ``i m + j`` with i < j."""
     i = torch.randint(m, (size,), generator=generator)
     j = (i + torch.randint(1, m, (size,), generator=generator)) % m
     return (torch.minimum(i, j) * m + torch.maximum(i, j)).unique()

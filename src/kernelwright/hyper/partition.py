@@ -17,7 +17,7 @@ __all__ = ["average_of_parts", "random_parts"]
 
 
 def random_parts(n_points: int, n_parts: int, generator: torch.Generator) -> list[Tensor]:
-    """Draw disjoint parts of equal size (all points, in their order, if there is one part)."""
+    """Draw disjoint parts of equal size; a single part has all points in their order."""
     if n_parts == 1:
         return [torch.arange(n_points)]
     order = torch.randperm(n_points, generator=generator)
@@ -27,7 +27,7 @@ def random_parts(n_points: int, n_parts: int, generator: torch.Generator) -> lis
 def average_of_parts(
     solve: Callable[[PairPart], tuple[Basis, Coefficients]], parts: Iterable[PairPart], n_jobs: int | None = None
 ) -> tuple[Basis, Coefficients]:
-    """Average the kernels of parts, solved in parallel (any joblib backend); the ridge is that of the first."""
+    """Average the kernels of the parts, solved in parallel by joblib; the ridge is that of the first part."""
     found = Parallel(n_jobs=n_jobs)(delayed(on_one_thread)(solve, part) for part in parts)
     share = 1.0 / len(found)
     basis, weights = joined([(basis, share * c.weights) for basis, c in found])

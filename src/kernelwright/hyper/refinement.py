@@ -1,9 +1,9 @@
-"""What a hyper-kernel leaves over, smoothed over pairs of known points.
+"""Refinement: the residual of a learned kernel, smoothed over pairs of known points.
 
-A Gaussian hyper-kernel sees of a pair its length and its midpoint, no more. A similarity that follows a manifold,
-say, has more structure. Its residual R between the known points is extended by ridge regression with the product
-kernel of pairs ``k(x, r) k(x', s)`` (pairwise learning, [Stock2018]_), which has a closed form in the eigenvectors of
-one m x m matrix: ``k(x)^T B k(x')`` with ``B = U ((U^T R U) / (e e^T + noise)) U^T``, ``K = U diag(e) U^T``.
+A Gaussian hyper-kernel sees only the length and the midpoint of a pair. A similarity along a manifold, for example,
+has more structure. Its residual R between the known points is extended by ridge regression with the product kernel of
+pairs ``k(x, r) k(x', s)`` (pairwise learning, [Stock2018]_). It has a closed form in the eigenvectors of one m x m
+matrix: ``k(x)^T B k(x')`` with ``B = U ((U^T R U) / (e e^T + noise)) U^T``, ``K = U diag(e) U^T``.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["PairSmoother", "refinement_of", "smooth_residual"]
 
-REFINED = (20, 3000)  # points
-REFINED_FROM = 0.02  # of the targets' deviation: a smaller residual is left alone
-REFINED_TO = 0.9  # share of the residual's squares that may remain at left-out points
+REFINED = (20, 3000)  # fewest and most points
+REFINED_FROM = 0.02  # share of the targets' deviation: a smaller residual is not refined
+REFINED_TO = 0.9  # share of the squared residual that may remain at held-out points
 
-WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the median distance
+WIDTHS = (0.25, 0.5, 1.0, 2.0)  # multiples of the median distance
 NOISES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-RANK = 1e-6  # relative: smaller eigenvalues of B are left out
+RANK = 1e-6  # relative: smaller eigenvalues of B are dropped
 CHOOSING_POINTS, FOLDS = 500, 4
-FILLINGS = 10  # rounds
+FILLINGS = 10  # rounds of filling in unknown entries
 
 
 @saved("pair-smoother", fields="kernel points directions signs")
 class PairSmoother(Kernel):
-    """``k(x, z) = sum_r signs_r f_r(x) f_r(z)``, ``f(x) = directions^T kappa(x, points)`` by a Gaussian kappa."""
+    """``k(x, z) = sum_r signs_r f_r(x) f_r(z)``, ``f(x) = directions^T kappa(x, points)``, kappa Gaussian."""
 
     def __init__(self, kernel: Gaussian, points: Tensor, directions: Tensor, signs: Tensor) -> None:
         super().__init__()
@@ -66,9 +66,9 @@ class PairSmoother(Kernel):
 def refinement_of(
     kernel: Kernel, problem: PairProblem, *, refine: bool | str, definite: bool, random: torch.Generator
 ) -> PairSmoother | None:
-    """Smooth what a kernel leaves over of a given matrix, where that explains a good part of it at left-out points.
+    """Return a smoother of a kernel's residual on a given matrix, or None where it does not help at held-out points.
 
-    ``refine`` is True (in any case), False, or "auto". A kernel that has to be ``definite`` cannot be refined.
+    ``refine`` is True (always), False (never) or "auto". A kernel that must be ``definite`` cannot be refined.
     """
     target, X = problem.target, problem.points
     possible = isinstance(target, MatrixTarget) and REFINED[0] <= len(X) <= REFINED[1] and not definite
@@ -81,7 +81,7 @@ def refinement_of(
         return None
     residual, known = target.values - kernel.matrix(X), ~target.values.isnan()
     if residual[known].square().mean() < REFINED_FROM**2 * target.values[known].var():
-        return None  # it fits already; a smoother would keep all the points for nothing
+        return None  # the fit is good already, and a smoother would have to keep all points
     trust = known.double() if target.weights is None else torch.where(known, target.weights / target.weights.max(), 0.0)
     spread = median_distance(euclidean(X[spread_rows(len(X))]))
     smoother, remaining = smooth_residual(X, residual.nan_to_num(0.0), trust, spread, random)
@@ -91,11 +91,11 @@ def refinement_of(
 def smooth_residual(
     X: Tensor, R: Tensor, trust: Tensor, spread: float, random: torch.Generator
 ) -> tuple[PairSmoother, float]:
-    """Find the best smoother of a residual matrix, and the share of its squares that remains at left-out points.
+    """Find the best smoother of a residual matrix, and the share of the squares that remains at held-out points.
 
-    ``trust`` is a weight from 0 (not known) to 1 for each entry; where it is below 1, the entry is drawn towards what
-    the smoother itself says, in a few rounds. ``spread`` is the length that widths are relative to. Width and noise are
-    chosen on a sample of the points.
+    ``trust`` is a weight from 0 (unknown) to 1 for each entry. Entries below 1 are moved towards the smoother's own
+    values in a few rounds. ``spread`` is the length that widths are multiples of. Width and noise are chosen on a
+    sample of the points.
     """
     some = torch.randperm(len(X), generator=random)[:CHOOSING_POINTS]
     folds = torch.arange(len(some)) % FOLDS
@@ -118,7 +118,7 @@ def smooth_residual(
 
 
 def _left_out_errors(kernel: Gaussian, X: Tensor, R: Tensor, trust: Tensor, folds: Tensor) -> list[float]:
-    """Return, for each noise, the share of the squared residual that remains at pairs with a left-out point."""
+    """Return, for each noise, the share of the squared residual that remains at pairs with a held-out point."""
     errors, total = torch.zeros(len(NOISES), dtype=torch.float64), 0.0
     for fold in folds.unique():
         out, inside = (folds == fold).nonzero()[:, 0], (folds != fold).nonzero()[:, 0]
@@ -127,7 +127,7 @@ def _left_out_errors(kernel: Gaussian, X: Tensor, R: Tensor, trust: Tensor, fold
             features = kernel.forward(X[out], X[inside]) @ U
         known, certain = R[inside][:, inside], trust[inside][:, inside]
         projected = U.T @ (certain * known) @ U
-        # A pair of a left-out point and another one stands in the matrix twice.
+        # A pair of a held-out point and another point is in the matrix twice.
         blocks = [
             (R[out][:, others], trust[out][:, others], right, times)
             for others, right, times in ((out, features, 1.0), (inside, U * values, 2.0))
@@ -143,7 +143,7 @@ def _left_out_errors(kernel: Gaussian, X: Tensor, R: Tensor, trust: Tensor, fold
 def _fitted(values: Tensor, U: Tensor, projected: Tensor, trust: Tensor, noise: float) -> Tensor:
     """Return ``A`` of the fit ``K U A U^T K``, from ``U^T (trust o R) U``.
 
-    What is not trusted is filled in from the fit, and the fit made anew.
+    Entries that are not trusted are filled in from the fit, and the fit is repeated.
     """
     shrink = torch.outer(values, values) + noise
     A = projected / shrink

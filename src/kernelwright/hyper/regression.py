@@ -1,4 +1,4 @@
-"""What a regression over pairs is given, and what it gives back."""
+"""The input and the result of a regression over pairs."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ FOLDS = 4
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Weights of basis functions, and a constant; and how the ridge was chosen, where it was."""
+    """Weights of the basis functions, a constant, and the errors by which the ridge was chosen, if it was."""
 
     weights: Tensor
     bias: float = 0.0
     ridge: float = np.nan
-    errors: np.ndarray | None = None  # for each of RIDGES
+    errors: np.ndarray | None = None  # one for each of RIDGES
 
 
 @dataclass(frozen=True)
 class PairPart:
-    """Some of the points and their targets, and the functions that their kernel is to be made of."""
+    """Some of the points with their targets, and the functions that their kernel is made of."""
 
     points: Tensor
     target: Target  # centred, and in units of ``scale``
     scale: float
     hyperkernel: HyperKernel
     solver: PairSolver
-    centres: Tensor | None  # None: landmarks are chosen among the points
+    centres: Tensor | None  # None: choose landmarks among the points
     seed: int
-    first_row: int = 0  # among all points, by which parts draw differently
+    first_row: int = 0  # its number among all points, so that each part has its own random draws
 
 
 class PairRegressor(Protocol):
@@ -50,11 +50,11 @@ class PairRegressor(Protocol):
 
     @property
     def centred(self) -> bool:
-        """Whether the mean of the targets is taken off before, and put back as a constant."""
+        """Whether the mean of the targets is subtracted first, and added back as a constant."""
 
     @property
     def exact_first(self) -> bool:
-        """Whether few points are solved exactly, even with Gaussian hyper-kernels."""
+        """Whether a problem with few points is solved exactly, even with Gaussian hyper-kernels."""
 
     @property
     def refine(self) -> bool | str:
@@ -62,14 +62,14 @@ class PairRegressor(Protocol):
 
     @property
     def definite(self) -> bool:
-        """Whether the kernel has to be positive definite."""
+        """Whether the kernel must be positive definite."""
 
     def solve(self, part: PairPart, random: torch.Generator) -> tuple[Basis, Coefficients]:
-        """Find the kernel of a part, for targets that have been divided by ``part.scale``."""
+        """Find the kernel of a part whose targets have been divided by ``part.scale``."""
 
 
 def listed(part: PairPart, usual: int, random: torch.Generator, *, matrices: int) -> tuple[Pairs, Basis]:
-    """List the pairs of a part, and make the functions that are fitted to them."""
+    """Return the pairs of a part, and the basis functions that are fitted to them."""
     pairs = part.solver.pairs(part.target, part.points, usual, random, matrices=matrices)
     return pairs, part.solver.basis(part.hyperkernel, part.points, pairs, part.centres, part.seed)
 
@@ -80,7 +80,7 @@ def folds_of(n_points: int, random: torch.Generator, n_folds: int = FOLDS) -> Te
 
 
 def power_of_m(value: float | str, n_points: int, name: str) -> float:
-    """Return a number as it is given, or "m^-0.5" and the like for m points."""
+    """Return a given number, or the value of a power such as "m^-0.5" for m points."""
     if not isinstance(value, str):
         return float(value)
     found = re.fullmatch(r"m\^(-?\d*\.?\d+)", value.replace(" ", ""))

@@ -1,8 +1,8 @@
 """Ridge regression over pairs, Eqs. (4) to (6) of [Liu2021]_.
 
 It minimises ``(1/N) sum_ij w_ij (k(x_i, x_j) - Y_ij)^2 + ridge |k|^2`` with ``N = sum w`` (there N = m^2), plus
-``CONSTANT b^2`` if a constant b is added to k. One eigendecomposition gives the solutions for all ridges. Targets come
-centred and in units of their spread; whoever did that puts it back.
+``CONSTANT b^2`` if a constant b is added to k. One eigendecomposition gives the solutions for all ridges. The targets
+must be centred and in units of their spread; the caller transforms the solution back.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ __all__ = [
     "nonnegative",
 ]
 
-ROUNDING = 1e-15  # of a sum in double precision, relative to the norm of its terms
+ROUNDING = 1e-15  # error of a sum in double precision, relative to the norm of its terms
 RIDGES = tuple(10.0 ** np.arange(-11.0, 1.1, 0.5))
-# A constant that is free would be huge wherever wide functions can make up for it near the points, and k* returns to it
-# far from them. This keeps it within a few spreads of the mean.
+# A free constant could be huge, because wide functions can cancel it near the points; far from them k* returns to it.
+# This penalty keeps it within a few spreads of the mean.
 CONSTANT = 0.01
 
 
@@ -55,7 +55,7 @@ class Path(Protocol):
 
 @dataclass(frozen=True)
 class PairRidge:
-    """Ridge regression over pairs, with weights that may have to be nonnegative.
+    """Ridge regression over pairs; optionally with nonnegative weights.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class PairRidge:
 
     @property
     def centred(self) -> bool:
-        return self.bias and not self.nonnegative  # a negative constant would not be positive definite
+        return self.bias and not self.nonnegative  # a negative constant is not positive definite
 
     @property
     def definite(self) -> bool:
@@ -87,7 +87,7 @@ class PairRidge:
     def solve(self, part: PairPart, random: torch.Generator) -> tuple[Basis, Coefficients]:
         if (found := _without_pairs(self, part, random)) is not None:
             return found
-        # With sums over pairs of each two folds, nonnegative weights need far more room.
+        # Moments of each two folds are held, so nonnegative weights need much more memory.
         pairs, basis = listed(part, self.usual_pairs, random, matrices=18 if self.nonnegative else 4)
         return basis, _from_pairs(self, basis, part, pairs, random)
 
@@ -114,9 +114,9 @@ def _from_pairs(
 
 
 def _without_pairs(regressor: PairRidge, part: PairPart, random: torch.Generator) -> tuple[Basis, Coefficients] | None:
-    """Solve on all pairs without listing them, in O(m q^2 r), with wide falloffs and labels; None where that cannot be.
+    """Solve on all pairs without listing them, in O(m q^2 r); return None if that is not possible.
 
-    Where falloffs are not of low rank, pairs have to be listed.
+    It needs labels and wide falloffs. If the falloffs are not of low rank, the pairs must be listed.
     """
     X, target, solver = part.points, part.target, part.solver
     if not isinstance(solver, Midpoints) or part.centres is None or solver.n_pairs != "all" or regressor.nonnegative:
@@ -163,12 +163,12 @@ def _chosen(ridge: float | str, errors: np.ndarray | None, n_points: int) -> flo
 
 
 class PrimalPath:
-    """Ridge from moments ``A^T diag(w) A``, ``A = [phi, Y, 1]``, with all ridges by one eigendecomposition."""
+    """Ridge solutions from moments ``A^T diag(w) A``, ``A = [phi, Y, 1]``: one eigendecomposition for all ridges."""
 
     def __init__(self, moments: Tensor, T: Tensor, *, bias: bool) -> None:
         M = moments / moments[-1, -1]
         self.mean, self.target_mean = M[:-2, -1], float(M[-2, -1])
-        self.share = 1 / (1 + CONSTANT) if bias else 0.0  # of the mean residual, that the constant takes
+        self.share = 1 / (1 + CONSTANT) if bias else 0.0  # share of the mean residual that the constant takes
         gram = M[:-2, :-2] - self.share * torch.outer(self.mean, self.mean)
         self.values, vectors = eigen(T.T @ gram @ T)
         self.back = T @ vectors
@@ -180,7 +180,7 @@ class PrimalPath:
 
 
 class DualPath:
-    """Ridge (6) on unique pairs: ``(K + N ridge W^-1) alpha + bias = Y``, by the eigenvectors of ``W^1/2 K W^1/2``."""
+    """Eq. (6) on unique pairs: ``(K + N ridge W^-1) alpha + bias = Y``, by the eigenvectors of ``W^1/2 K W^1/2``."""
 
     def __init__(self, K: Tensor, pairs: Pairs, *, bias: bool) -> None:
         self.root, self.total = pairs.weights.sqrt(), float(pairs.weights.sum())
@@ -195,7 +195,7 @@ class DualPath:
 
 
 def exact_ridge(K: Tensor, pairs: Pairs, ridge: float, *, bias: bool) -> Coefficients:
-    """Solve as :class:`DualPath` does for one ridge, by a Cholesky factor."""
+    """Solve the system of :class:`DualPath` for one ridge, by a Cholesky factor."""
     noise = float(pairs.weights.sum()) * ridge / pairs.weights
     right = torch.stack([pairs.targets, torch.full_like(pairs.targets, float(bias))], 1)
     solved, ones = factorise(K, noise).solve(right).T
@@ -209,7 +209,7 @@ def _constant(weighted_targets: Tensor, weight: Tensor, ridge: float) -> float:
 
 
 class NonnegativePath:
-    """Solutions with nonnegative weights, one by one."""
+    """Solutions with nonnegative weights, each solved on its own."""
 
     def __init__(self, moments: Tensor, G: Tensor, *, bias: bool) -> None:
         self.moments, self.G, self.bias = moments, G, bias
@@ -219,7 +219,7 @@ class NonnegativePath:
 
 
 def nonnegative(moments: Tensor, G: Tensor, ridge: float, *, bias: bool) -> Coefficients:
-    """Solve for weights, and a constant, that are not negative: positive definite by construction."""
+    """Solve for nonnegative weights and a nonnegative constant: the kernel is positive definite by construction."""
     total = moments[-1, -1]
     kept = [*range(len(G)), *([len(moments) - 1] if bias else [])]
     A = moments[kept][:, kept] / total
@@ -237,19 +237,20 @@ def nonnegative(moments: Tensor, G: Tensor, ridge: float, *, bias: bool) -> Coef
 def leave_points_out(
     splits: Iterable[tuple[Tensor, Tensor]], solve: Callable[[Tensor], Path], ridges: Sequence[float] = RIDGES
 ) -> np.ndarray:
-    """Sum up the squared error at pairs of left-out points for each ridge, relative to the squared targets.
+    """Return, for each ridge, the squared error at pairs of held-out points, relative to the squared targets.
 
-    Leaving out pairs, not points, would choose far too small a ridge: the same points would be on both sides.
+    Holding out pairs instead of points would choose a ridge that is much too small, because the same points would be in
+    the training and the held-out pairs.
     """
     errors, squares = np.zeros(len(ridges)), 0.0
     for fitted, held_out in splits:
         if float(fitted[-1, -1]) <= 0 or float(held_out[-1, -1]) <= 0:
-            continue  # no pair is known there
+            continue  # the fold has no known pair
         path = solve(fitted)
         for number, ridge in enumerate(ridges):
             found = path.at(ridge)
             v = torch.cat([found.weights, torch.tensor([-1.0, found.bias], dtype=torch.float64)])
-            # Large weights cancel: what rounding may have taken away is counted, or such a ridge would look best.
+            # Large weights cancel. Without the possible rounding error, such a ridge would look best.
             rounding = ROUNDING * float((v[:, None] * held_out * v).norm())
             errors[number] += max(float(v @ held_out @ v), 0.0) + rounding
         squares += float(held_out[-2, -2])
@@ -259,7 +260,7 @@ def leave_points_out(
 def leave_points_out_dual(
     K: Tensor, pairs: Pairs, folds: Tensor, *, bias: bool, ridges: Sequence[float] = RIDGES
 ) -> np.ndarray:
-    """Leave out points as :func:`leave_points_out` does, in the exact form."""
+    """Return the errors of :func:`leave_points_out`, in the exact form."""
     errors, squares = np.zeros(len(ridges)), 0.0
     for fold in folds.unique():
         out = (folds[pairs.first] == fold) | (folds[pairs.second] == fold)
@@ -280,11 +281,11 @@ def _relative(errors: np.ndarray, squares: float) -> np.ndarray:
     if not np.isfinite(errors).all() or squares <= 0:
         raise ValueError(
             "The ridge cannot be chosen by leaving out points: too few pairs are known, or their values are too large "
-            "to be squared. Pass a number (ridge=1e-3, say), or more similarities."
+            "to be squared. Pass a number, such as ridge=1e-3, or more similarities."
         )
     return errors / squares
 
 
 def largest_good(ridges: Sequence[float], errors: np.ndarray, slack: float = 0.05) -> float:
-    """Return the largest ridge whose error is within ``slack`` of the least: as good, and far better conditioned."""
+    """Return the largest ridge whose error is within ``slack`` of the least: as good, and much better conditioned."""
     return max(ridge for ridge, error in zip(ridges, errors, strict=True) if error <= (1 + slack) * errors.min())

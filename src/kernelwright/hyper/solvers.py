@@ -1,6 +1,6 @@
-"""Ways to write down a learned kernel: which functions of pairs it is made of, and how many pairs it is learned from.
+"""Representations of a learned kernel: its basis functions of pairs, and the number of pairs it is learned from.
 
-Words are short forms of these objects: "auto", "exact", "nystroem", "midpoint" and "partitioned".
+Strings are short forms of these objects: "auto", "exact", "nystroem", "midpoint" and "partitioned".
 """
 
 from __future__ import annotations
@@ -34,45 +34,45 @@ __all__ = [
 ]
 
 EXACT_UP_TO = 60  # points: 1830 pairs
-CENTRES, LANDMARKS = 20, 30  # usual numbers: of the midpoint form, and of points whose pairs are landmarks
+CENTRES, LANDMARKS = 20, 30  # defaults: centres of the midpoint form, and points whose pairs are landmarks
 
 
 class PairSolver(BaseEstimator):
-    """A way to write down a learned kernel; its parameters are read at each fit and never changed."""
+    """A representation of a learned kernel. Its parameters are read at each fit and never changed."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     word: ClassVar[str]
-    exact: ClassVar[bool] = False  # whether all known pairs are functions too
-    refines: ClassVar[bool] = False  # whether refine="auto" may add a smoother of the residual
+    exact: ClassVar[bool] = False  # whether every known pair is a basis function
+    refines: ClassVar[bool] = False  # whether refine="auto" may smooth the residual
 
     def settled(self, hyperkernel: HyperKernel, n_points: int, *, exact_first: bool) -> PairSolver:
-        """Return what is used for so many points: itself, unless the choice was left open."""
+        """Return the solver to use for ``n_points``: itself, unless the choice is automatic."""
         return self
 
     def rule(self) -> str:
-        """Return how landmarks are chosen among the points."""
+        """Return the rule by which landmarks are chosen among the points."""
         return "kmeans"
 
     def centres(self, X: Tensor, seed: int) -> Tensor | None:
-        """Choose centres that all parts of a partition have in common, if there are any."""
+        """Return the centres that all parts of a partition share, or None."""
         return None
 
     def pairs(self, target: Target, X: Tensor, usual: int, random: torch.Generator, *, matrices: int) -> Pairs:
-        """List the pairs to learn from.
+        """Return the pairs to learn from.
 
-        ``usual`` is how many there are at most if nothing is said, ``matrices`` how many matrices of all pairs by all
-        pairs an exact solution holds at once.
+        ``usual`` is the default maximum number of pairs. ``matrices`` is how many matrices of all pairs by all pairs an
+        exact solution holds at once.
         """
         raise NotImplementedError
 
     def basis(self, hyperkernel: HyperKernel, X: Tensor, pairs: Pairs, centres: Tensor | None, seed: int) -> Basis:
-        """Make the functions that the kernel is a combination of."""
+        """Return the functions that the kernel is a combination of."""
         raise NotImplementedError
 
 
 @saved("exact-pairs")
 class ExactPairs(PairSolver):
-    """Eq. (6) of [Liu2021]_ on all pairs: exact, to about 100 points. Its word is "exact".
+    """Eq. (6) of [Liu2021]_ on all pairs: exact, for up to about 100 points. Its short form is "exact".
 
     Examples
     --------
@@ -84,7 +84,7 @@ class ExactPairs(PairSolver):
     word, exact = "exact", True
 
     def bytes(self, n_points: int, matrices: int = 4) -> float:
-        """Estimate the memory of so many matrices of all pairs by all pairs."""
+        """Estimate the memory of ``matrices`` matrices of all pairs by all pairs."""
         return matrices * 8.0 * number_of_pairs(n_points) ** 2
 
     def pairs(self, target: Target, X: Tensor, usual: int, random: torch.Generator, *, matrices: int) -> Pairs:
@@ -100,7 +100,7 @@ class ExactPairs(PairSolver):
 
 
 class SampledPairs(PairSolver):
-    """What the solvers with landmarks share: how many there are, and a sample of pairs."""
+    """The base of the solvers with landmarks: their number, and a sample of pairs."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n": [Interval(Integral, 1, None, closed="left"), None],
@@ -117,10 +117,9 @@ class SampledPairs(PairSolver):
         return self.choose
 
     def bytes(self, n_functions: int) -> float:
-        """Estimate the memory of a solution with so many functions.
+        """Estimate the memory of a solution with ``n_functions`` basis functions.
 
-        That is sums over the pairs of each two folds, and some; a block of values, with the matrices on the way to
-        them.
+        It holds moments of each two folds and copies of some, and a block of values with its temporary matrices.
         """
         return 16 * 8.0 * n_functions**2 + 6 * 8.0 * MOMENT_BLOCK
 
@@ -130,12 +129,12 @@ class SampledPairs(PairSolver):
         check_memory(
             12 * 8.0 * min(n_all, most),
             f"A list of {min(n_all, most)} pairs",
-            f"Learn from fewer of them: solver={type(self).__name__}(n_pairs=100_000), say; None chooses a number.",
+            f"Learn from fewer pairs, for example solver={type(self).__name__}(n_pairs=100_000), or use n_pairs=None.",
         )
         return _some(some_pairs(target, X, most, random))
 
     def checked(self, basis: Basis) -> Basis:
-        """Return the basis, if there is memory for a solution with so many functions."""
+        """Return the basis, or raise an error if a solution with so many functions does not fit in memory."""
         check_memory(
             self.bytes(len(basis)),
             f"A solution with {len(basis)} functions of pairs",
@@ -146,17 +145,17 @@ class SampledPairs(PairSolver):
 
 @saved("landmark-pairs")
 class LandmarkPairs(SampledPairs):
-    """Nystroem, Eq. (9) of [Liu2021]_: the functions belong to the pairs of some landmarks. Its word is "nystroem".
+    """Nystroem, Eq. (9) of [Liu2021]_: one function for each pair of landmarks. Its short form is "nystroem".
 
     Parameters
     ----------
     n : int or None, default=None
-        Landmarks: 30 if it is not given, which make 465 pairs.
+        Number of landmarks. ``None`` is 30, which make 465 pairs.
     choose : {"kmeans", "uniform", "leverage"}, default="kmeans"
         How they are chosen among the points.
     n_pairs : int, "all" or None, default=None
-        Pairs to learn from. ``None`` is all of them up to a usual number (100,000; 20,000 for support vectors), and
-        beyond a sample with the diagonal and near neighbours.
+        Number of pairs to learn from. ``None`` is all pairs up to 100,000 (20,000 for support vectors), and beyond
+        that a sample with the diagonal and near neighbours.
 
     Examples
     --------
@@ -174,18 +173,18 @@ class LandmarkPairs(SampledPairs):
 
 @saved("midpoints")
 class Midpoints(SampledPairs):
-    """The separable form of Gaussian hyper-kernels: far faster than landmark pairs. Its word is "midpoint".
+    """The separable form of Gaussian hyper-kernels: much faster than landmark pairs. Its short form is "midpoint".
 
     Parameters
     ----------
     n : int or None, default=None
-        Centres: 20 if it is not given.
+        Number of centres. ``None`` is 20.
     choose : {"kmeans", "uniform", "leverage"}, default="kmeans"
         How they are chosen among the points.
     n_pairs : int, "all" or None, default=None
-        Pairs to learn from. ``None`` is all of them up to a usual number (100,000; 20,000 for support vectors), and
-        beyond a sample with the diagonal and near neighbours. "all" of labelled points with wide hyper-kernels takes
-        time linear in the points.
+        Number of pairs to learn from. ``None`` is all pairs up to 100,000 (20,000 for support vectors), and beyond
+        that a sample with the diagonal and near neighbours. With labels and wide hyper-kernels, "all" takes time
+        linear in the number of points.
 
     Examples
     --------
@@ -206,7 +205,7 @@ class Midpoints(SampledPairs):
         return self.functions(hyperkernel, self.centres(X, seed) if centres is None else centres)
 
     def functions(self, hyperkernel: HyperKernel, centres: Tensor) -> MidpointBasis:
-        """Make the functions of given centres."""
+        """Return the functions of given centres."""
         basis = MidpointBasis(hyperkernel, centres)
         self.checked(basis)
         return basis
@@ -214,14 +213,14 @@ class Midpoints(SampledPairs):
 
 @saved("auto-pairs")
 class AutoPairs(SampledPairs):
-    """Midpoints for Gaussian hyper-kernels; for others exact to 60 points, then landmarks. Its word is "auto".
+    """Midpoints for Gaussian hyper-kernels; for others exact up to 60 points, then landmarks. Its short form is "auto".
 
-    Support vector regression is exact to 60 points with any hyper-kernel.
+    Support vector regression is exact up to 60 points with any hyper-kernel.
 
     Parameters
     ----------
     n, choose, n_pairs
-        As of :class:`Midpoints` or :class:`LandmarkPairs`, whichever it comes to.
+        As in :class:`Midpoints` or :class:`LandmarkPairs`, whichever is chosen.
 
     Examples
     --------
@@ -242,17 +241,17 @@ class AutoPairs(SampledPairs):
 
 @saved("pair-partition")
 class Partition(PairSolver):
-    """Divide and conquer, Algorithm 1 of [Liu2021]_: learn on random parts, and average. Its word is "partitioned".
+    """Algorithm 1 of [Liu2021]_, divide and conquer: learn on random parts, average. Its short form is "partitioned".
 
     Parameters
     ----------
     n : int, default=4
-        Parts.
+        Number of parts.
     solver : str or solver object, default="auto"
-        How the kernel of a part is written down. Landmarks are of each part, as in Algorithm 1; centres of
-        :class:`Midpoints` are common to all, so that the mean is as fast to evaluate as one part's kernel.
+        The solver of each part. Each part has its own landmarks, as in Algorithm 1. The centres of
+        :class:`Midpoints` are shared, so that the mean is as fast to evaluate as the kernel of one part.
     n_jobs : int or None, default=None
-        Parts at the same time, by any joblib backend.
+        Number of parts solved at the same time, by any joblib backend.
 
     Examples
     --------
@@ -281,14 +280,14 @@ SOLVERS: dict[str, type[PairSolver]] = {
 
 
 def as_solver(solver: str | PairSolver) -> PairSolver:
-    """Return the object that a word stands for, with parameters that have been checked."""
+    """Return the object that a short form stands for, with checked parameters."""
     found = SOLVERS[solver]() if isinstance(solver, str) else solver
     found._validate_params()
     return found
 
 
 def divided(solver: PairSolver) -> tuple[Partition, PairSolver]:
-    """Return how the points are divided, in one part if nothing is said, and the solver of each part."""
+    """Return how the points are divided (one part by default), and the solver of each part."""
     partition = solver if isinstance(solver, Partition) else Partition(1, solver)
     return partition, as_solver(partition.solver)
 
@@ -296,6 +295,6 @@ def divided(solver: PairSolver) -> tuple[Partition, PairSolver]:
 def _some(pairs: Pairs) -> Pairs:
     if len(pairs) == 0:
         raise ValueError(
-            "A part of the points has no pair of known similarity: use fewer parts (solver=Partition(n, ...))."
+            "One part of the points has no pair with a known similarity. Use fewer parts: solver=Partition(n, ...)."
         )
     return pairs

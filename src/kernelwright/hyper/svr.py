@@ -19,13 +19,13 @@ from kernelwright.numerics.memory import check_memory
 
 __all__ = ["PairSVR", "support_vector", "support_vector_primal"]
 
-MOST_STEPS = 1_000_000  # of a support vector solver, which could go on for ever; it warns when it stops here
+MOST_STEPS = 1_000_000  # of a support vector solver, which might never stop; it warns when it stops here
 COSTS = tuple(10.0 ** np.arange(-3.0, 4.0))
 
 
 @dataclass(frozen=True)
 class PairSVR:
-    """Support vector regression over pairs: the epsilon-insensitive loss, or its square if the solver is not exact."""
+    """Support vector regression over pairs, with the epsilon-insensitive loss (squared, if the solver is not exact)."""
 
     C: float | str = "auto"
     epsilon: float | str = "auto"
@@ -37,7 +37,7 @@ class PairSVR:
 
     def solve(self, part: PairPart, random: torch.Generator) -> tuple[Basis, Coefficients]:
         pairs, basis = listed(part, self.usual_pairs, random, matrices=4)
-        # Targets are in units of `scale`, and so are errors; the penalty goes with the square of that.
+        # Targets and errors are in units of `scale`; the penalty has the unit squared.
         given = self.epsilon != "auto"
         epsilon = power_of_m(self.epsilon, len(part.points), "epsilon") / part.scale if given else 0.1
         solve = _exact if part.solver.exact else _on_features
@@ -53,7 +53,7 @@ def _exact(
             lambda fit, new: (G[fit][:, fit], G[new][:, fit]), support_vector, epsilon, part, pairs, random
         )
     else:
-        C = C / part.scale  # errors count as they are, so C goes with their unit
+        C = C / part.scale  # the loss is linear in the errors, so C depends on their unit
     return replace(support_vector(G, pairs, C=C, epsilon=epsilon), ridge=C * part.scale)
 
 
@@ -69,7 +69,7 @@ def _on_features(
     Z = pair_values(basis, part.points)(pairs) @ T
     if isinstance(C, str):
         C = _least_good_cost(lambda fit, new: (Z[fit], Z[new]), support_vector_primal, epsilon, part, pairs, random)
-    found = support_vector_primal(Z, pairs, C=float(C), epsilon=epsilon)  # errors count squared, so C has no unit
+    found = support_vector_primal(Z, pairs, C=float(C), epsilon=epsilon)  # a quadratic loss: C has no unit
     return replace(found, weights=T @ found.weights, ridge=float(C))
 
 
@@ -81,13 +81,13 @@ def _least_good_cost(
     pairs: Pairs,
     random: torch.Generator,
 ) -> float:
-    """Find the smallest cost that is as good as the best by the absolute error at left-out points."""
+    """Return the smallest C that is about as good as the best, by the absolute error at held-out points."""
     out = torch.zeros(len(part.points), dtype=torch.bool)
     out[torch.randperm(len(out), generator=random)[: max(1, len(out) // 3)]] = True
     judged = out[pairs.first] | out[pairs.second]
     fit, judge = (~judged).nonzero()[:, 0], judged.nonzero()[:, 0]
     if len(fit) == 0 or len(judge) == 0:
-        return 1.0  # too few pairs are known to tell
+        return 1.0  # too few known pairs to compare
     rows, new = features(fit, judge)
     known, some = pairs.subset(fit), pairs.subset(judge)
 
@@ -100,9 +100,9 @@ def _least_good_cost(
 
 
 def support_vector(K: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coefficients:
-    """Solve Eq. (8) on unique pairs; their weights make it the regression over all pairs."""
+    """Solve Eq. (8) on unique pairs; the weights make it equal to the regression over all pairs."""
     machine = SVR(kernel="precomputed", C=C, epsilon=epsilon, cache_size=1000, max_iter=MOST_STEPS)
-    machine.random_state = 0  # or it would draw from NumPy's global state
+    machine.random_state = 0  # otherwise it would use NumPy's global random state
     machine.fit(K.numpy(), pairs.targets.numpy(), sample_weight=pairs.weights.numpy())
     weights = torch.zeros(len(pairs), dtype=torch.float64)
     weights[torch.from_numpy(machine.support_).long()] = torch.from_numpy(machine.dual_coef_[0])
@@ -110,10 +110,10 @@ def support_vector(K: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coef
 
 
 def support_vector_primal(Z: Tensor, pairs: Pairs, *, C: float, epsilon: float) -> Coefficients:
-    """Count errors above epsilon squared, linear in features Z of the pairs; in the primal, as the dual is slow."""
+    """Fit a linear model on features Z of the pairs, with the squared loss above epsilon, in the (faster) primal."""
     machine = LinearSVR(
         loss="squared_epsilon_insensitive", dual=False, C=C, epsilon=epsilon, intercept_scaling=100.0, random_state=0
     )
-    # liblinear penalises the intercept; as the weight of a large constant feature it is small enough not to matter.
+    # liblinear penalises the intercept. With a large constant feature this penalty is negligible.
     machine.fit(Z.numpy(), pairs.targets.numpy(), sample_weight=pairs.weights.numpy())
     return Coefficients(torch.from_numpy(machine.coef_), float(machine.intercept_[0]))

@@ -1,4 +1,4 @@
-"""Targets of the learned kernel: from labels or a matrix of similarities to a checked problem over pairs of points."""
+"""Targets of the learned kernel: labels or a similarity matrix become a checked problem over pairs of points."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from kernelwright.inputs.weights import row_weights
 
 __all__ = ["CODINGS", "LabelTarget", "MatrixTarget", "PairProblem", "Target", "pair_problem", "target_matrix"]
 
-SYMMETRY = {4: 1e-4, 8: 1e-6}  # relative: what rounding may leave, by the bytes of a number
+SYMMETRY = {4: 1e-4, 8: 1e-6}  # relative asymmetry that rounding may cause, by the bytes of a number
 CODINGS = {"signed": (1.0, -1.0), "indicator": (1.0, 0.0)}  # targets within a class and between classes
 
 
 class Target(Protocol):
-    """What the kernel of two points should be."""
+    """The target value of the kernel for each pair of points."""
 
     def __len__(self) -> int:
         """Return the number m of points."""
 
     def at(self, i: Tensor, j: Tensor) -> Tensor:
-        """Return targets of pairs; NaN where they are not known."""
+        """Return the targets of pairs; NaN where they are unknown."""
 
     def weight(self, i: Tensor, j: Tensor) -> Tensor:
-        """Return how much a pair counts, next to others."""
+        """Return the relative weights of pairs."""
 
     def mean(self) -> float:
         """Return the weighted mean over pairs."""
 
     def spread(self) -> float:
-        """Return the size that errors are measured by."""
+        """Return the unit in which errors are measured."""
 
     def largest(self) -> float:
         """Return the largest absolute value."""
 
     def normalised(self, centre: float, scale: float) -> Target:
-        """Take off ``centre``, and divide by ``scale``."""
+        """Subtract ``centre`` and divide by ``scale``."""
 
     def subset(self, rows: Tensor) -> Target:
         """Return the target of some of the points."""
@@ -60,7 +60,7 @@ class LabelTarget:
     labels: Tensor
     other: float = -1.0
     same: float = 1.0
-    point_weights: Tensor | None = None  # a pair has the product; None counts all pairs alike
+    point_weights: Tensor | None = None  # the weight of a pair is the product; None: all pairs have equal weight
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -74,7 +74,7 @@ class LabelTarget:
         return torch.ones(len(i), dtype=torch.float64) if w is None else w[i] * w[j]
 
     def low_rank(self) -> tuple[Tensor, Tensor]:
-        """Return ``(R, signs)`` with ``R diag(signs) R^T`` the target matrix."""
+        """Return ``(R, signs)`` such that ``R diag(signs) R^T`` is the target matrix."""
         one_hot = torch.nn.functional.one_hot(self.labels).double()
         ones = torch.ones(len(self), 1, dtype=torch.float64)
         n_classes = one_hot.shape[1]
@@ -82,13 +82,13 @@ class LabelTarget:
         return root, torch.tensor([1.0] * n_classes + [-1.0 if self.other < 0 else 1.0], dtype=torch.float64)
 
     def mean(self) -> float:
-        """Average over all pairs, with their weights."""
+        """Return the weighted mean over all pairs."""
         w = torch.ones(len(self), dtype=torch.float64) if self.point_weights is None else self.point_weights
         shares = torch.bincount(self.labels, w) / w.sum()
         return self.other + (self.same - self.other) * float(shares.square().sum())
 
     def spread(self) -> float:
-        """Return the size that errors are measured by."""
+        """Return the unit in which errors are measured."""
         return 1.0
 
     def largest(self) -> float:
@@ -96,7 +96,7 @@ class LabelTarget:
         return max(abs(self.same), abs(self.other))
 
     def normalised(self, centre: float, scale: float) -> LabelTarget:
-        """Take off ``centre``, and divide by ``scale``."""
+        """Subtract ``centre`` and divide by ``scale``."""
         return replace(self, other=(self.other - centre) / scale, same=(self.same - centre) / scale)
 
     def subset(self, rows: Tensor) -> LabelTarget:
@@ -106,7 +106,7 @@ class LabelTarget:
 
 @dataclass(frozen=True)
 class MatrixTarget:
-    """A given symmetric matrix; NaN marks pairs of which nothing is known."""
+    """A given symmetric matrix; NaN marks unknown pairs."""
 
     values: Tensor
     weights: Tensor | None = None
@@ -121,7 +121,7 @@ class MatrixTarget:
         return torch.ones(len(i), dtype=torch.float64) if self.weights is None else self.weights[i, j]
 
     def mean(self) -> float:
-        """Average over all known pairs, with their weights."""
+        """Return the weighted mean over all known pairs."""
         known = ~self.values.isnan()
         w = known.double() if self.weights is None else torch.where(known, self.weights, 0.0)
         return float((w * self.values.nan_to_num(0.0)).sum() / w.sum())
@@ -135,7 +135,7 @@ class MatrixTarget:
         return float(self.values.nan_to_num(0.0).abs().max())
 
     def normalised(self, centre: float, scale: float) -> MatrixTarget:
-        """Take off ``centre``, and divide by ``scale``."""
+        """Subtract ``centre`` and divide by ``scale``."""
         return replace(self, values=(self.values - centre) / scale)
 
     def subset(self, rows: Tensor) -> MatrixTarget:
@@ -144,15 +144,15 @@ class MatrixTarget:
 
     @classmethod
     def checked(cls, matrix: Any, weights: Any, n_points: int, *, symmetric: bool = True) -> MatrixTarget:
-        """Make a target from what a user gave; an error says what is wrong with it, and by how much.
+        """Make a target from a user's matrix, or raise an error that says what is wrong with it.
 
-        A matrix that is not ``symmetric`` has two values of a pair, or one and a gap. They are averaged with their
-        weights, which then are the pair's: for squared loss that is the same as all m^2 ordered pairs.
+        Without ``symmetric``, the known values of (i, j) and (j, i) may differ. Their weighted mean is used, with the
+        combined weight: for the squared loss this equals a fit to all m^2 ordered pairs.
         """
         read = _symmetric if symmetric else _square
         values = read(matrix, "The target matrix", n_points)
         if bool(values.isinf().any()):
-            raise ValueError("The target matrix has infinite entries. Use NaN for pairs that are not known.")
+            raise ValueError("The target matrix has infinite entries. Use NaN for unknown pairs.")
         w = None if weights is None else _not_negative(read(weights, "The matrix of weights", n_points))
         if w is not None:
             values = torch.where(w > 0, values, torch.nan)
@@ -162,10 +162,10 @@ class MatrixTarget:
         if weights is None and len(alone) > 0:
             raise ValueError(
                 f"{len(alone)} of {n_points} objects have no known similarity to any object (rows {_first(alone)}): "
-                "leave them out of the fit; the learned kernel can be applied to them afterwards."
+                "leave them out of the fit. The learned kernel can be applied to them afterwards."
             )
         if bool(values.isnan().all()):
-            raise ValueError("No pair has both a known similarity and a weight above zero: there is nothing to learn.")
+            raise ValueError("No pair has both a known similarity and a positive weight, so nothing can be learned.")
         return cls(values, w)
 
 
@@ -183,13 +183,13 @@ def _square(matrix: Any, name: str, n_points: int) -> Tensor:
 
 
 def _symmetric(matrix: Any, name: str, n_points: int) -> Tensor:
-    """Even out what rounding has left of a difference between (i, j) and (j, i), and refuse more than that."""
+    """Average out rounding differences between (i, j) and (j, i), and raise an error for larger ones."""
     values, dtype = _square(matrix, name, n_points), np.asarray(matrix).dtype
     missing = values.isnan()
     if not torch.equal(missing, missing.T):
         one_way = int((missing != missing.T).sum()) // 2
         raise ValueError(
-            f"{name} must be symmetric: {one_way} pairs are known one way only. If that is meant, use symmetric=False."
+            f"{name} must be symmetric: {one_way} pairs are known one way only. If that is intended: symmetric=False."
         )
     filled = values.nan_to_num(0.0, posinf=torch.inf, neginf=-torch.inf)
     gap, size = (filled - filled.T).nan_to_num(0.0).abs(), float(filled.abs().max())
@@ -197,20 +197,20 @@ def _symmetric(matrix: Any, name: str, n_points: int) -> Tensor:
         i, j = divmod(int(gap.argmax()), n_points)
         raise ValueError(
             f"{name} must be symmetric. Entries ({i}, {j}) and ({j}, {i}) differ by {float(gap.max()):.3g}, "
-            f"the largest entry being {size:.3g}. Symmetrise it first, if that is meant: (Y + Y.T) / 2, or "
-            "symmetric=False."
+            f"and the largest entry is {size:.3g}. If this is intended, use symmetric=False. If not, pass "
+            "(Y + Y.T) / 2."
         )
     return 0.5 * (values + values.T)
 
 
 def _not_negative(weights: Tensor) -> Tensor:
     if bool((weights < 0).any() | ~weights.isfinite().all()) or not bool((weights > 0).any()):
-        raise ValueError("Weights of pairs must be finite and not negative, and not all zero.")
+        raise ValueError("Weights of pairs must be finite, nonnegative and not all zero.")
     return weights
 
 
 def _both_ways(values: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Average the known values of (i, j) and (j, i), and their weights."""
+    """Return the means of the known values of (i, j) and (j, i), and their weights."""
     known = ~values.isnan()
     w = known.double() if weights is None else torch.where(known, weights, 0.0)
     total, weighted = w + w.T, w * values.nan_to_num(0.0)
@@ -228,12 +228,12 @@ def _first(rows: Tensor, most: int = 5) -> str:
 
 @dataclass(frozen=True)
 class PairProblem:
-    """Points, and what the kernel of each two of them should be."""
+    """Points, and the target value of the kernel for each pair of them."""
 
     points: Tensor
     target: Target
-    weights: Tensor | None = None  # of the points, where they differ
-    classes: np.ndarray | None = None  # if the target is that of labels
+    weights: Tensor | None = None  # of the points; None: all equal
+    classes: np.ndarray | None = None  # only if the targets come from labels
 
     def __len__(self) -> int:
         return len(self.points)
@@ -249,22 +249,22 @@ def pair_problem(
     symmetric: bool = True,
     owner: Any = None,
 ) -> PairProblem:
-    """Check targets and weights; errors name the ``owner`` that they were passed to.
+    """Check targets and weights, and return the problem; errors name the ``owner`` that they were passed to.
 
-    Labelled points are merged where they are equal, and sorted; points with a matrix stay as they are.
+    Equal labelled points are merged and sorted. Points with a matrix stay as they are.
     """
     if y is None:
         raise ValueError(
             f"{type(owner).__name__} requires y to be passed: m labels, or an m x m matrix of similarities."
         )
     if issparse(y) or isinstance(y, np.ma.MaskedArray):
-        raise ValueError("A matrix of similarities must be a plain array, with NaN where nothing is known.")
+        raise ValueError("A matrix of similarities must be a plain array. Use NaN for unknown pairs.")
     y = np.asarray(y)
     if _is_matrix(y):
         return PairProblem(as_matrix(X), _given_target(y, sample_weight, len(X), symmetric))
     y = column_or_1d(y, warn=True)
     check_consistent_length(X, y)
-    check_labels(y)  # before its classes are weighed
+    check_labels(y)  # before class weights are computed
     weights = row_weights(y, sample_weight, class_weight)
     kept = weights > 0
     classes, labels = class_labels(y[kept], owner)
@@ -276,7 +276,7 @@ def pair_problem(
 
 
 def target_matrix(y: Any, coding: str = "signed") -> np.ndarray:
-    """Return similarities as they are, and the ideal kernel of labels."""
+    """Return a similarity matrix unchanged, or the ideal kernel of labels."""
     y = np.asarray(y)
     return y if _is_matrix(y) else np.where(y.reshape(-1, 1) == y.ravel(), *CODINGS[coding])
 
@@ -286,11 +286,11 @@ def _is_matrix(y: np.ndarray) -> bool:
 
 
 def _given_target(matrix: np.ndarray, sample_weight: Any, n_points: int, symmetric: bool) -> MatrixTarget:
-    """Make a target from a matrix of similarities and weights of pairs or of points."""
+    """Make a target from a matrix of similarities and the weights of pairs or points."""
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None and weights.shape not in ((n_points,), (n_points, n_points)):
         raise ValueError(
-            f"sample_weight must have shape ({n_points},), a weight for each point, or ({n_points}, {n_points}), "
+            f"sample_weight must have shape ({n_points},), one weight for each point, or ({n_points}, {n_points}), "
             f"one for each pair. Got shape {weights.shape} instead."
         )
     if weights is not None and weights.ndim == 1:
