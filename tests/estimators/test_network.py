@@ -256,7 +256,7 @@ def test_sequences_and_flat_images():
     X = rng.normal(size=(120, 5, 2)) + y[:, None, None]
     assert small({"max_epochs": 30}, module=LastState()).fit(X, y).score(X, y) > 0.9
     assert small({"max_epochs": 30}).fit(X, y).score(X, y) > 0.9  # the fully connected one takes them flat
-    with pytest.raises(ValueError, match="a row of features for each input"):
+    with pytest.raises(ValueError, match="one row of features for each input"):
         small(module=nn.Identity()).fit(X, y)
 
 
@@ -417,9 +417,9 @@ def test_a_killed_run_is_taken_up_again(moons, tmp_path):
 def test_a_checkpoint_of_another_run_or_no_checkpoint_is_refused(moons, tmp_path):
     path = tmp_path / "run"
     kept(path).fit(*moons)
-    with pytest.raises(ValueError, match=r"is of another run.*Remove it, or name another file\."):
+    with pytest.raises(ValueError, match=r"belongs to another run.*Remove it, or use another file\."):
         kept(path, learn=whole(epsilon=0.2)).fit(*moons)
-    with pytest.raises(ValueError, match="is of another run"):
+    with pytest.raises(ValueError, match="belongs to another run"):
         kept(path).fit(moons[0] + 1e-9, moons[1])
     for other in (
         {"training": {"learning_rate": 0.02}},
@@ -428,10 +428,10 @@ def test_a_checkpoint_of_another_run_or_no_checkpoint_is_refused(moons, tmp_path
         {"hidden": (12, 7)},
         {"random_state": 1},
     ):
-        with pytest.raises(ValueError, match="is of another run"):
+        with pytest.raises(ValueError, match="belongs to another run"):
             kept(path, **other).fit(*moons)
     path.write_bytes(b"something else")
-    with pytest.raises(ValueError, match="is no checkpoint of an embedding network"):
+    with pytest.raises(ValueError, match="is not a checkpoint of an embedding network"):
         kept(path).fit(*moons)
     assert [each.name for each in tmp_path.iterdir()] == ["run"]
 

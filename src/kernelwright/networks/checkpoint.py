@@ -1,4 +1,4 @@
-"""A training run in a file."""
+"""Checkpoint files of training runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Checkpoint"]
 class Checkpoint:
     """A file that holds a training run at the end of an epoch: tensors and plain data only.
 
-    It is written whole or not at all. ``job`` says whose run it is; the file of another is refused.
+    It is written atomically. ``job`` identifies the run; the file of another run is rejected with an error.
     """
 
     path: Path
@@ -28,28 +28,28 @@ class Checkpoint:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], job: str, seed: int) -> Checkpoint:
-        """The file at ``path``, with the seed of the run that it holds, or with ``seed`` for a new run."""
+        """Return the checkpoint at ``path``, with the seed of the run in the file, or ``seed`` for a new run."""
         state = cls(Path(path), job, seed).read()
         return cls(Path(path), job, seed if state is None else state["seed"])
 
     def write(self, state: dict[str, Any]) -> None:
         """Replace the file."""
-        content = io.BytesIO()  # torch has no words for a disk that is full
+        content = io.BytesIO()  # torch raises no clear error when the disk is full
         torch.save(state | {"job": self.job, "seed": self.seed}, content)
         write_whole(self.path, content.getvalue())
 
     def read(self) -> dict[str, Any] | None:
-        """What was written last, or None where there is no file."""
+        """Return the state that was written last, or None if there is no file."""
         if not self.path.exists():
             return None
         try:
             state = torch.load(self.path, weights_only=True)
             job = state["job"]
         except Exception as error:
-            raise ValueError(f"{self.path} is no checkpoint of an embedding network: {error}") from error
+            raise ValueError(f"{self.path} is not a checkpoint of an embedding network: {error}") from error
         if job != self.job:
             raise ValueError(
-                f"The checkpoint {self.path} is of another run: the data, the network or the settings were not "
-                "the same. Remove it, or name another file."
+                f"The checkpoint {self.path} belongs to another run: the data, the network or the settings were "
+                "different. Remove it, or use another file."
             )
         return state

@@ -20,27 +20,27 @@ __all__ = ["FittedNetwork", "InputReader"]
 @saved("input-reader")
 @dataclass(frozen=True)
 class InputReader:
-    """From checked rows to what a network takes: scaled, and flat if it is a fully connected one."""
+    """Turns checked rows into inputs of a network: scaled, and flat if the network is fully connected."""
 
     scaler: Any
-    shape: tuple[int, ...]  # of one row, as it was passed to fit
+    shape: tuple[int, ...]  # of one row, as passed to fit
     flat: bool
 
     def __call__(self, X: np.ndarray) -> Tensor:
-        """Return rows as the network takes them."""
+        """Return the rows as inputs of the network."""
         if X.shape[1:] != self.shape:
             raise ValueError(f"Expected inputs of shape {self.shape}, as in fit. Got {X.shape[1:]} instead.")
         if self.scaler is not None:
             X = self.scaler.transform(X.reshape(len(X), -1)).reshape(X.shape)
         if self.flat:
             X = X.reshape(len(X), -1)
-        return torch.from_numpy(np.require(X, requirements=["C", "W"]))  # torch takes no read-only memory
+        return torch.from_numpy(np.require(X, requirements=["C", "W"]))  # torch does not support read-only memory
 
 
 @saved("fitted-network")
 @dataclass(frozen=True)
 class FittedNetwork:
-    """A trained network, and the embedding of all training rows on top of it.
+    """A trained network with the embedding of all training rows on top of it.
 
     Parameters
     ----------
@@ -48,15 +48,15 @@ class FittedNetwork:
     network : EmbeddingNetwork
         In evaluation mode.
     coefficients : Tensor
-        W, a row for each feature (the last for the intercept); with a kernel V, a row for each of ``points``.
+        W, one row for each feature (the last for the intercept); with a kernel V, one row for each of ``points``.
     points : Tensor or None
-        Features of the training rows, where a kernel needs them.
+        Features of the training rows, if a kernel needs them.
     support : Support
     ridge : float
     jitter : float
-        What had to be added to the diagonal of the final system so that it could be factorised.
+        Number added to the diagonal of the final system so that it could be factorised.
     n_features : int
-        Of the network, without the intercept.
+        Number of features of the network, without the intercept.
     """
 
     reader: InputReader
@@ -75,23 +75,23 @@ class FittedNetwork:
 
     @property
     def kernel(self) -> Kernel | None:
-        """The kernel on the features; None is the linear one."""
+        """The kernel on the features; None is the linear kernel."""
         return self.network.head.kernel if isinstance(self.network.head, KernelHead) else None
 
     @property
     def scaler(self) -> Any:
-        """What inputs go through before the network sees them."""
+        """The scaler that is applied to the inputs before the network."""
         return self.reader.scaler
 
     @property
     def n_support_rows(self) -> int:
-        """How many training rows made the unit of support: it is a quantile, exact only for many."""
+        """The number of training rows behind the unit of support, a quantile that needs many rows to be accurate."""
         return self.support.n_rows
 
     def features(self, X: np.ndarray) -> Tensor:
-        """Return features of checked rows, without the intercept."""
+        """Return the features of checked rows, without the intercept."""
         return self.network.features(self.reader(X))
 
     def outputs(self, X: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return raw outputs and support of checked rows."""
+        """Return the raw outputs and the support of checked rows."""
         return self.network.head.apply_solution(self.features(X), self.coefficients, self.points, self.support)

@@ -1,4 +1,4 @@
-"""The arrows of a network's fit, each from record to record: start -> split -> train -> solve -> calibrate."""
+"""The steps of a network's fit, each from record to record: start -> split -> train -> solve -> calibrate."""
 
 from __future__ import annotations
 
@@ -50,34 +50,34 @@ __all__ = [
 ]
 
 START_RIDGE = 0.01
-LEARNED_ROWS = 2000  # at most, whose kernel matrices are held while a network learns
+LEARNED_ROWS = 2000  # largest number of rows whose kernel matrices are held during training
 
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """What a user asks for, once words have become objects."""
+    """The settings of a fit, with short forms replaced by objects."""
 
     module: nn.Module | MLP
-    kernel: Kernel | None  # on the features; None is the linear one
-    method: Rademacher | HeldOut | None  # None: by the rows of a batch
+    kernel: Kernel | None  # on the features; None is the linear kernel
+    method: Rademacher | HeldOut | None  # None: depends on the number of rows in a mini-batch
     head: HeadOptions
     training: Training
     scale: str | None
-    flat: bool  # whether the network is a fully connected one, which takes rows flat
+    flat: bool  # whether the network is fully connected and takes flat rows
     random_state: Any
-    warm_ridge: float | None = None  # of an earlier fit, whose module and kernel these are
+    warm_ridge: float | None = None  # ridge of the earlier fit that module and kernel come from
     callback: Callable[[Step], Any] | None = None
 
     @property
     def ends_in_double(self) -> bool:
-        """Whether the learned network is used in double precision."""
+        """Whether the trained network is used in double precision."""
         precision = self.training.precision
         return precision == "double" or (precision == "auto" and self.flat)
 
 
 @dataclass(frozen=True)
 class StartedNetwork:
-    """A network at its start."""
+    """A network before training."""
 
     network: EmbeddingNetwork
     n_features: int  # without the intercept
@@ -90,16 +90,16 @@ class StartedNetwork:
 
 @dataclass(frozen=True)
 class NetworkSplit:
-    """Numbers of the rows that the network learns from, and of those that judge the final embedding."""
+    """Indices of the rows that the network learns from, and of the rows that evaluate the final embedding."""
 
     learned: Tensor
     judged: Tensor
-    held_out: bool  # whether the network does not learn from the judged rows
+    held_out: bool  # whether the evaluated rows are kept from training
 
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """A network after training, what it was trained by, and how that went."""
+    """A network after training, its objective, and the training history."""
 
     network: EmbeddingNetwork
     n_features: int
@@ -110,16 +110,16 @@ class TrainedNetwork:
 
 @dataclass(frozen=True)
 class SolvedNetwork:
-    """A network with the embedding of all rows, and what that says of the judged ones."""
+    """A network with the embedding of all rows, and its outputs at the evaluated rows."""
 
     fitted: FittedNetwork
     head: HeadSolution
     judged: TrainingSet
-    n_rows: float  # that were embedded, or groups
+    n_rows: float  # number of embedded rows, or of groups
 
 
 def read_rows(rows: Dataset, plan: NetworkPlan, targets: Targets) -> tuple[InputReader, TrainingSet]:
-    """Scale the rows, and return them as the network takes them, with what reads others in the same way."""
+    """Scale the rows; return a reader for new rows, and the rows as inputs of the network."""
     scaler = fit_scaler(plan.scale, rows.X.reshape(len(rows), -1), rows.weights)
     reader = InputReader(scaler, rows.X.shape[1:], plan.flat)
     counts, groups = (None if each is None else torch.from_numpy(each) for each in (rows.counts, rows.groups))
@@ -128,7 +128,7 @@ def read_rows(rows: Dataset, plan: NetworkPlan, targets: Targets) -> tuple[Input
 
 
 def start(plan: NetworkPlan, data: TrainingSet) -> StartedNetwork:
-    """Build the network, or copy the given one, and put a head on it."""
+    """Build the network, or copy the given one, and add a head."""
     given, n_inputs = plan.module, data.points.shape[1]
     module = given.build(n_inputs) if isinstance(given, MLP) else copy.deepcopy(given)
     warm, asked = plan.warm_ridge is not None, plan.head
@@ -149,16 +149,16 @@ def start(plan: NetworkPlan, data: TrainingSet) -> StartedNetwork:
 
 
 def _refuse_if_too_large(n_rows: int) -> None:
-    learning = 7 * 8.0 * min(n_rows, LEARNED_ROWS) ** 2  # a kernel matrix, its inverse, slopes and copies
+    learning = 7 * 8.0 * min(n_rows, LEARNED_ROWS) ** 2  # a kernel matrix, its inverse, gradients and copies
     check_memory(
         max(learning, Exact().n_bytes(n_rows)),
         f"A kernel on the features of {n_rows} distinct rows",
-        "Use kernel=None, whose embedding is summed up over the rows, or fit on a sample of the rows.",
+        "Use kernel=None, which needs only sums over the rows, or fit on a sample of the rows.",
     )
 
 
 def split(data: TrainingSet, training: Training) -> NetworkSplit:
-    """Hold out rows, or whole groups, as the training asks for; where none are, (some of) all rows judge."""
+    """Hold out rows or whole groups; if none are held out, evaluate at (a sample of) all rows."""
     if data.groups is None:
         return _split_units(len(data), training)
     names, number = data.groups.unique(return_inverse=True)
@@ -180,7 +180,7 @@ def _split_units(n: int, training: Training) -> NetworkSplit:
 def train(
     started: StartedNetwork, data: TrainingSet, parts: NetworkSplit, plan: NetworkPlan, checkpoint: Checkpoint | None
 ) -> TrainedNetwork:
-    """Train the network, which is changed, and bring it to the precision that it is used in."""
+    """Train the network in place, and convert it to the precision of its predictions."""
     network = started.network
     schedule = plan.training.plan(len(parts.learned), started.width)
     few_rows = plan.kernel is None and schedule.batch_size < 2 * started.width
@@ -199,12 +199,12 @@ def train(
     if plan.ends_in_double:
         network.double()
     network.zero_grad()  # the last gradients are as large as the network itself
-    network.eval()  # for good: threads that predict at the same time must not see it in training mode
+    network.eval()  # permanently: concurrent predictions must never see it in training mode
     return TrainedNetwork(network, started.n_features, goal, schedule, result)
 
 
 def _known_sup(started: StartedNetwork, asked: HeadOptions) -> float | None:
-    """Return alpha^2 as far as it is known without data."""
+    """Return alpha^2 if it is known without data, else None."""
     head, constant = started.network.head, float(asked.intercept)
     if asked.sup == "empirical":
         return None
@@ -225,7 +225,7 @@ def solve(
     reader: InputReader,
     chunks: Chunks | None = None,
 ) -> SolvedNetwork:
-    """Solve the embedding of all rows; of those in chunks, where they are."""
+    """Solve the embedding of all rows; rows in chunks are summed up where they are."""
     network, judged, n_rows = trained.network, data.subset(parts.judged), data.total_weight
     choose_ridge = plan.head.choose_ridge and parts.held_out
     if chunks is None:
@@ -249,22 +249,22 @@ def solve(
 
 
 def _sum_features(block: Block, network: EmbeddingNetwork, reader: InputReader, targets: ClassTargets) -> Moments:
-    """Return the moments of the features of a block of rows."""
+    """Compute the moments of the features of a block of rows."""
     assert isinstance(network.head, LinearHead)
     weights = torch.from_numpy(block.weights)
     return network.head.sum_up(network, TrainingSet.of(reader(block.X), targets.encode(block.labels), weights=weights))
 
 
 def calibrate(solved: SolvedNetwork, frequencies: Tensor, probability: Any) -> FittedLink:
-    """Fit the link to the judged rows, each by the embedding of all others."""
+    """Fit the link to the leave-one-out outputs at the evaluated rows."""
     how = "softmax" if isinstance(probability, str) and probability == "auto" else probability
-    # They are rows of the embedding: that others lie near them is no question.
+    # They are training rows, so they always have full support.
     outputs = LeftOutOutputs(solved.head.left_out, solved.judged, torch.ones_like(solved.judged.weights))
     return fit_link(how, outputs, frequencies, n=solved.n_rows)
 
 
 def checkpoint_for(plan: NetworkPlan, data: TrainingSet, seed: int) -> tuple[Checkpoint | None, int]:
-    """Return the file that a run is kept in, where one was asked for, and the seed: that of a run which it holds."""
+    """Return the checkpoint of the run, if there is one, and the seed: that of the run in the file, if it exists."""
     if plan.training.checkpoint is None:
         return None, seed
     checkpoint = Checkpoint.of(plan.training.checkpoint, _job(plan, data), seed)
@@ -272,7 +272,7 @@ def checkpoint_for(plan: NetworkPlan, data: TrainingSet, seed: int) -> tuple[Che
 
 
 def _job(plan: NetworkPlan, data: TrainingSet) -> str:
-    """Return a name for this fit that no other data, settings or first weights share."""
+    """Return a fingerprint of the data, the settings and the initial weights."""
     fixed = plan.random_state if isinstance(plan.random_state, Integral) else None
     options = [{} if each is None else each.get_params() for each in (plan.method, plan.head, plan.training)]
     settings = [sorted((name, value) for name, value in some.items() if name != "checkpoint") for some in options]

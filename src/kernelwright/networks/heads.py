@@ -1,9 +1,9 @@
 """Embedding networks: a conditional embedding on top of features that a network learns, appendix C of [Hsu2018]_.
 
-A head is what lies above the network. It is solved anew for every batch, so that only the network, the ridge and a
-kernel's own numbers are learned by gradient: :class:`LinearHead` in p x p algebra (Algorithm 2), :class:`KernelHead`
-with any kernel on the features (Algorithm 1). The objective of both is that of Eq. (12), mean loss + tau r, or with
-a part of each batch left to be scored by the embedding of the rest, that of Eq. (13).
+A head is the last layer, on top of the network. It is solved again for every mini-batch, so only the network, the ridge
+and the parameters of a kernel are learned by gradient. :class:`LinearHead` uses p x p algebra (Algorithm 2),
+:class:`KernelHead` any kernel on the features (Algorithm 1). The objective of both is Eq. (12), mean loss + tau r, or
+Eq. (13), where a part of each batch is held out and scored by the embedding of the rest.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from kernelwright.uncertainty.calibration import calibrated_log_loss
 
 __all__ = ["BatchObjective", "EmbeddingNetwork", "Head", "HeadSolution", "KernelHead", "LinearHead", "Parts"]
 
-HEAD_KERNEL_VALUES = 2**20  # kernel values held at once while predicting: more would not stay in the cache
-BLOCK_ROWS = 512  # rows that go through a network at once when nothing is learned
+HEAD_KERNEL_VALUES = 2**20  # kernel values held at once during prediction: more would not fit in the cache
+BLOCK_ROWS = 512  # rows that pass through a network at once outside training
 
 
 @dataclass(frozen=True)
 class BatchObjective:
-    """What a batch is scored by: Eq. (12), or with a part of each batch left to be scored, Eq. (13).
+    """The objective of a mini-batch: Eq. (12), or Eq. (13) with a part of each batch held out.
 
-    ``tau`` weighs the complexity, for the number of all training rows. ``sup`` is alpha^2 = sup k(x, x), the intercept
-    included, or None for the largest value in the batch.
+    ``tau`` is the weight of the complexity, for the number of all training rows. ``sup`` is alpha^2 = sup k(x, x), with
+    the intercept, or None for the largest value in the batch.
     """
 
     objective: Objective
@@ -48,13 +48,13 @@ class BatchObjective:
     sup: float | None = None
 
     def setting(self, ridge: float, sup: float) -> Setting:
-        """Return the numbers that the objective is evaluated at."""
+        """Return the setting at which the objective is evaluated."""
         return Setting(ridge, self.tau, sup, self.objective.loss)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The objective of a batch and its two parts."""
+    """The objective of a mini-batch and its two parts."""
 
     value: float
     loss: float
@@ -62,9 +62,9 @@ class Parts:
 
 
 class Head(nn.Module):
-    """An embedding on top of features. Subclasses say what its objective is.
+    """An embedding on top of features. Subclasses define its objective.
 
-    ``intercept`` puts a constant feature beside those of the network (adds one to a kernel).
+    ``intercept`` adds a constant feature to those of the network (or adds one to a kernel).
     """
 
     ridge = Positive(1e-10, 1e4, vectors=False)
@@ -75,27 +75,27 @@ class Head(nn.Module):
         self.ridge, self.intercept = ridge, intercept
 
     def backward(self, Z: Tensor, data: TrainingSet, goal: BatchObjective) -> Parts:
-        """The objective at features Z of the rows of ``data``; its gradients go where autograd leaves them."""
+        """Compute the objective at features Z of the rows of ``data``, and backpropagate its gradients."""
         raise NotImplementedError
 
     def solve(
         self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool
     ) -> HeadSolution:
-        """The embedding of all rows of ``data``, whose points are inputs of the network.
+        """Solve the embedding of all rows of ``data``, whose points are inputs of the network.
 
-        With ``choose_ridge``, the ridge is the one among multiples of the learned one that does best, by the
-        cross entropy of calibrated leave-one-out outputs, at the rows numbered by ``judged``.
+        With ``choose_ridge``, the ridge is the best of some multiples of the learned one, by the cross entropy of
+        calibrated leave-one-out outputs at the rows with indices ``judged``.
         """
         raise NotImplementedError
 
     def apply_solution(
         self, new: Tensor, coefficients: Tensor, points: Tensor | None, support: Support
     ) -> tuple[Tensor, Tensor]:
-        """Raw outputs and support of features ``new`` by parts of a :class:`HeadSolution`."""
+        """Return the raw outputs and the support of features ``new``, from parts of a :class:`HeadSolution`."""
         raise NotImplementedError
 
     def keep_in_limits(self) -> None:
-        """Bring the ridge and a kernel's numbers back to where a solve is possible."""
+        """Clip the ridge and the kernel's parameters to values for which the system can be solved."""
         with torch.no_grad():
             for name, parameter in self.named_parameters():
                 parameter.clamp_(*raw_bounds(self, name))
@@ -113,7 +113,7 @@ class LinearHead(Head):
         return Parts(terms.loss + goal.tau * terms.complexity, terms.loss, terms.complexity)
 
     def terms(self, Z: Tensor, data: TrainingSet, goal: BatchObjective) -> tuple[PrimalTerms, Tensor]:
-        """Return the objective in closed form, and its slope in the features without the constant one."""
+        """Return the objective in closed form, and its gradient with respect to the features, without the intercept."""
         wide = self.widen(Z.cpu())
         lengths = torch.linalg.vecdot(wide, wide)
         sup = float(lengths.max() if goal.sup is None else goal.sup)
@@ -127,11 +127,11 @@ class LinearHead(Head):
     def solve(
         self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool
     ) -> HeadSolution:
-        """By a sum over blocks of rows: only one block's features are held at a time."""
+        """Solve by a sum over blocks of rows, so that only one block of features is held at a time."""
         return self.solve_sums(self.sum_up(network, data), network, data.subset(judged), choose_ridge=choose_ridge)
 
     def sum_up(self, network: EmbeddingNetwork, data: TrainingSet) -> Moments:
-        """The moments of the features of all rows."""
+        """Compute the moments of the features of all rows."""
         blocks = (data.subset(rows) for rows in torch.arange(len(data)).split(BLOCK_ROWS))
         return reduce(
             operator.add,
@@ -141,7 +141,7 @@ class LinearHead(Head):
     def solve_sums(
         self, moments: Moments, network: EmbeddingNetwork, some: TrainingSet, *, choose_ridge: bool
     ) -> HeadSolution:
-        """The embedding of rows that have been summed up; ``some`` of them are judged."""
+        """Solve the embedding from the moments of its rows; ``some`` are the evaluated rows."""
         ridge = float(self.ridge.detach())
         Z = self.widen(network.features(some.points))
 
@@ -170,12 +170,12 @@ class LinearHead(Head):
         return Z @ coefficients, support(Z)
 
     def widen(self, Z: Tensor) -> Tensor:
-        """The features, with the constant one if there is an intercept."""
+        """Return the features, with a column of ones if there is an intercept."""
         return torch.cat([Z, Z.new_ones(len(Z), 1)], 1) if self.intercept else Z
 
 
 def _backward(slopes: dict[Tensor, Tensor]) -> None:
-    """Hand slopes in closed form on to autograd, where anything is learned."""
+    """Pass gradients in closed form to autograd, if anything is learned."""
     learned = [each for each in slopes if each.requires_grad]
     torch.autograd.backward(learned, [slopes[each].to(each) for each in learned])
 
@@ -201,7 +201,7 @@ class KernelHead(Head):
     def solve(
         self, network: EmbeddingNetwork, data: TrainingSet, judged: Tensor, *, choose_ridge: bool
     ) -> HeadSolution:
-        """By one dense solve; the ridge is chosen among the judged rows alone, where there are fewer of them."""
+        """Solve one dense system; the ridge is chosen on the evaluated rows only, if they are fewer than all rows."""
         points = network.features(data.points)
         with torch.no_grad():
             K, sup = self.matrix(points), float(self.sup(points))
@@ -231,15 +231,15 @@ class KernelHead(Head):
             for block in new.split(max(1, HEAD_KERNEL_VALUES // len(points))):
                 K = self.matrix(block, points)
                 outputs.append(K @ coefficients)
-                supports.append(support(K - float(self.intercept)))  # the constant says nothing of nearness
+                supports.append(support(K - float(self.intercept)))  # the intercept says nothing about nearness
         return torch.cat(outputs), torch.cat(supports)
 
     def matrix(self, points: Tensor, others: Tensor | None = None) -> Tensor:
-        """Kernel values of features, differentiable in them."""
+        """Return the kernel values of features, differentiable with respect to them."""
         return self.kernel.forward(points, others) + float(self.intercept)
 
     def sup(self, points: Tensor) -> Tensor:
-        """``sup k(x, x)``: the kernel's own where it is bounded, otherwise the largest value at these points."""
+        """Return ``sup k(x, x)``: the kernel's bound if it has one, otherwise the largest value at these points."""
         return self.kernel.sup_diag(points) + float(self.intercept)
 
 
@@ -253,22 +253,22 @@ class EmbeddingNetwork(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
-        """The precision of the network's numbers (float32 if it has none)."""
+        """The dtype of the network's parameters (float32 if it has none)."""
         numbers = (p.dtype for p in self.module.parameters() if p.is_floating_point())
         return next(numbers, torch.float32)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Features of some inputs, wherever these are."""
+        """Return the features of some inputs, which may be on any device."""
         Z = self.module(inputs.to(self.device, self.dtype))
         if Z.ndim != 2 or len(Z) != len(inputs):
             raise ValueError(
-                f"The network must give a row of features for each input. Got shape {tuple(Z.shape)} for "
-                f"{len(inputs)} inputs: end it with nn.Flatten(), say."
+                f"The network must return one row of features for each input. Got shape {tuple(Z.shape)} for "
+                f"{len(inputs)} inputs. Try nn.Flatten() as the last layer."
             )
         return Z
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Features in evaluation mode, without gradient, as float64 on the CPU."""
+        """Return the features in evaluation mode, without gradient, as float64 on the CPU."""
         was_training = self.training
         self.eval()
         try:
@@ -283,21 +283,21 @@ class HeadSolution:
     """The embedding of all rows on top of a trained network."""
 
     ridge: float
-    coefficients: Tensor  # W (a row for each feature), or V (a row for each training row) under a kernel
-    points: Tensor | None  # features of the training rows, where a kernel needs them
-    fitted: Tensor  # outputs at the judged rows
-    left_out: Tensor  # outputs at the judged rows, each by the embedding of all other rows
+    coefficients: Tensor  # W (one row for each feature), or with a kernel V (one row for each training row)
+    points: Tensor | None  # features of the training rows, if a kernel needs them
+    fitted: Tensor  # outputs at the evaluated rows
+    left_out: Tensor  # leave-one-out outputs at the evaluated rows
     support: Support
     squared_norm: float
-    largest: float  # k(x, x) over the training rows
-    jitter: float  # what was added to the diagonal of the system so that it could be factorised
+    largest: float  # largest k(x, x) over the training rows
+    jitter: float  # number added to the diagonal of the system so that it could be factorised
 
 
 RIDGE_STEPS = 10.0 ** (np.arange(-6, 7) / 2.0)
 
 
 def best_ridge(learned: float, left_out: Callable[[float], Tensor], some: TrainingSet) -> float:
-    """The multiple of the learned ridge whose left-out outputs at some rows have the least calibrated log loss."""
+    """Return the multiple of the learned ridge with the least calibrated log loss of leave-one-out outputs."""
     losses = {}
     for ridge in np.clip(learned * RIDGE_STEPS, 1e-10, 1e4).tolist():
         losses[ridge], _ = calibrated_log_loss(left_out(ridge), some.targets, some.weights)

@@ -22,9 +22,9 @@ def mlp(
     dropout: float = 0.0,
     generator: torch.Generator | None = None,
 ) -> nn.Sequential:
-    """Fully connected layers, each with an activation; the last is the features, with dropout if any.
+    """Build fully connected layers, each with an activation; the last gives the features, with optional dropout.
 
-    Weights are normal with variance 2 / inputs (He), biases zero.
+    Weights are normal with variance 2 / inputs (He), and biases are zero.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def mlp(
     """
     layers: list[nn.Module] = []
     for width_in, width_out in zip([n_inputs, *hidden[:-1]], hidden, strict=True):
-        linear = nn.utils.skip_init(nn.Linear, width_in, width_out)  # torch's own start would use global randomness
+        linear = nn.utils.skip_init(nn.Linear, width_in, width_out)  # torch's own start uses the global seed
         nn.init.normal_(linear.weight, std=math.sqrt(2.0 / width_in), generator=generator)
         nn.init.zeros_(linear.bias)
         layers += [linear, ACTIVATIONS[activation]()]
@@ -43,7 +43,7 @@ def mlp(
 
 
 def checked_widths(hidden: Sequence[int], owner: str) -> list[int]:
-    """Return the widths of layers as whole numbers, at least one of them, none below 1."""
+    """Return the widths of the layers as integers: one or more, none below 1."""
     widths = [int(width) for width in hidden]
     if not widths or min(widths) < 1:
         raise ValueError(
@@ -53,7 +53,7 @@ def checked_widths(hidden: Sequence[int], owner: str) -> list[int]:
 
 
 def known_bound(module: nn.Module, n_features: int) -> float:
-    """An upper bound of ``|z|^2`` over all inputs, where the last layer of a ``Sequential`` has one.
+    """Return an upper bound of ``|z|^2`` over all inputs, if the last layer of a ``Sequential`` has one.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def known_bound(module: nn.Module, n_features: int) -> float:
             return 1.0
         case nn.Tanh() | nn.Sigmoid() | nn.Softsign() | nn.Hardsigmoid():
             return float(n_features)
-        case nn.Hardtanh():  # also ReLU6, which is a kind of it
+        case nn.Hardtanh():  # also ReLU6, which is a subclass
             return n_features * float(max(abs(last.min_val), abs(last.max_val))) ** 2
     raise ValueError(
         f"sup='bound' needs a network that ends in a bounded activation (Tanh, Sigmoid, Softmax, ...). This one ends "

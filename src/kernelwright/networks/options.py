@@ -1,4 +1,4 @@
-"""What a user may say about a network, its head and its training, in small objects."""
+"""Options of a network, its head and its training, as small objects."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["MLP", "HeadOptions", "Training"]
 
-HOLD_OUT_FROM = 2000  # rows; with fewer, every row is needed for learning
-JUDGED_ROWS = 1000  # enough for a ridge and two numbers of a probability map
+HOLD_OUT_FROM = 2000  # rows; with fewer, all rows are needed for training
+JUDGED_ROWS = 1000  # enough to choose a ridge and the two parameters of a probability map
 
 
 @saved("mlp-options")
 class MLP(Option):
-    """A fully connected network, as wide as the inputs ask for.
+    """A fully connected network for any number of inputs.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class MLP(Option):
     activation : {"relu", "tanh", "silu"}, default="relu"
         After every layer, the last included.
     dropout : float, default=0.0
-        Share of features dropped while learning.
+        Share of features dropped during training.
 
     Examples
     --------
@@ -59,13 +59,13 @@ class MLP(Option):
         self.dropout = dropout
 
     def checked(self) -> Self:
-        """Raise if a setting has a value that it cannot have."""
+        """Return the object, or raise an error if a setting is invalid."""
         self._validate_params()
         checked_widths(self.hidden, type(self).__name__)
         return self
 
     def build(self, n_inputs: int) -> nn.Sequential:
-        """Return the network for so many inputs, with random weights from torch's own generator."""
+        """Return a network for ``n_inputs`` inputs, with random weights from torch's own generator."""
         widths = checked_widths(self.hidden, type(self).__name__)
         return mlp(n_inputs, widths, activation=self.activation, dropout=self.dropout)
 
@@ -77,18 +77,18 @@ class HeadOptions(Option):
     Parameters
     ----------
     ridge : float or "auto", default="auto"
-        lambda, where its learning starts. "auto" is a hundredth of the mean square of a feature at the start (0.01
-        under a kernel), so that it does not matter on which scale a network gives its features.
+        The initial value of lambda. "auto" is a hundredth of the mean square of a feature at the start (0.01 with a
+        kernel), so that the scale of the network's features does not matter.
     intercept : bool, default=True
-        A constant feature beside those of the network (one is added to a kernel).
+        Add a constant feature to those of the network (or add one to a kernel).
     sup : {"empirical", "bound", "published"} or float, default="empirical"
-        ``alpha^2 = sup k(x, x)`` in the complexity. "empirical": the largest ``k(x, x)`` in the batch (a bounded
-        kernel's own value); the complexity then speaks of inputs no larger than these. "bound": for all inputs, where
-        the network ends in a bounded activation. A number: a bound on ``|z|^2`` that you know. "published": 1, as the
-        published networks leave it out.
+        ``alpha^2 = sup k(x, x)`` in the complexity. "empirical": the largest ``k(x, x)`` in the batch (or the bound of
+        a bounded kernel); the complexity then holds for inputs no larger than these. "bound": a bound for all
+        inputs, if the network ends in a bounded activation. A number: a bound on ``|z|^2`` that you know.
+        "published": 1, because the published networks leave alpha out.
     choose_ridge : bool, default=True
-        Where rows are held out: move the ridge in the end to where their leave-one-out outputs are best. (Rows that
-        the network has learned would ask for too little.)
+        If rows are held out, choose the final ridge by their leave-one-out outputs. (Training rows would choose a ridge
+        that is too small.)
 
     Examples
     --------
@@ -129,28 +129,28 @@ class Training(Option):
     Parameters
     ----------
     batch_size, max_epochs : int or "auto", default="auto"
-        "auto" is all rows and 300 epochs up to 1000 rows, else batches of 500 (of four rows a feature, if that is more)
-        and as many epochs as give 300 steps, at least 20.
+        "auto" is one batch of all rows and 300 epochs up to 1000 rows. Beyond, it is mini-batches of 500 rows (or four
+        rows per feature, if that is more) and enough epochs for 300 steps, at least 20.
     learning_rate : float, default=0.01
     schedule : {"cosine", None}, default="cosine"
-        Whether the learning rate falls to zero along half a cosine.
+        "cosine" lowers the learning rate to zero along half a cosine.
     max_grad_norm : float or None, default=None
-        Longer gradients are shortened to this norm.
+        Gradients with a larger norm are scaled down to this norm.
     early_stopping : float, "auto" or None, default="auto"
-        Share of rows that is kept from the network to stop by, to keep the best epoch by, to choose the ridge and to
-        calibrate probabilities (they do take part in the final embedding). "auto" is a tenth, at most 1000 rows, from
-        2000 rows on.
+        Share of held-out rows: they decide when to stop, which epoch is best, the final ridge and the calibration of
+        probabilities. (They are part of the final embedding.) "auto" is a tenth, at most 1000 rows, if there are 2000
+        rows or more.
     patience : int, default=10
-        Epochs without a better loss at those rows after which training stops.
+        Training stops after this many epochs without a better loss at the held-out rows.
     checkpoint : path or None, default=None
-        A file that is written after every epoch. If it exists, ``fit`` goes on from it and ends exactly where a run
-        without a break would have ended; the file of a run with other data or settings is refused.
+        A file that is written after every epoch. If it exists, ``fit`` resumes from it, with exactly the result of an
+        uninterrupted run. A file from other data or settings raises an error.
     device : str, default="auto"
-        Where the network runs: a name that torch knows, or "auto" for CUDA where there is one and the CPU elsewhere.
+        The device of the network: a torch device, or "auto" for CUDA if available, else the CPU.
     precision : {"auto", "single", "double"}, default="auto"
-        Of the network once it is learned. Learning is in single precision and the solve in double in any case. "auto"
-        is double for the fully connected network; a given one stays single, where a row alone and the same row among
-        others may differ in the sixth digit.
+        Precision of the network after training. Training is always in single precision, and the solve in double. "auto"
+        is double for the fully connected network and single for a given one. In single precision, the outputs of a row
+        alone and in a batch may differ in the sixth digit.
 
     Examples
     --------
@@ -203,7 +203,7 @@ class Training(Option):
         self.precision = precision
 
     def plan(self, n_rows: int, width: int) -> Plan:
-        """Return the plan for so many training rows and features, the intercept included."""
+        """Return the training plan for ``n_rows`` rows and ``width`` features, including the intercept."""
         batch = self.batch_size
         if isinstance(batch, str):
             batch = n_rows if n_rows <= 1000 else max(500, 4 * width)
@@ -214,21 +214,21 @@ class Training(Option):
         return Plan(batch, int(epochs), self.learning_rate, self.schedule, self.max_grad_norm, patience=self.patience)
 
     def n_held_out(self, n: int) -> int:
-        """Return how many of n rows (or groups) are kept from the network."""
+        """Return how many of n rows (or groups) are held out."""
         share = self.early_stopping
         if isinstance(share, str):
             share = min(0.1, JUDGED_ROWS / n) if n >= HOLD_OUT_FROM else None
         return 0 if share is None else min(max(round(float(share) * n), 1), n - 1)
 
     def torch_device(self) -> str:
-        """Return the name of a device that torch finds here."""
+        """Return the name of a device that is available to torch."""
         if self.device == "auto":
             return "cuda" if torch.cuda.is_available() else "cpu"
         try:
             torch.empty(0, device=self.device)
         except (RuntimeError, AssertionError) as error:
             raise ValueError(
-                "The 'device' parameter of Training must be 'auto' or a device that torch finds here. "
+                "The 'device' parameter of Training must be 'auto' or a device that is available to torch. "
                 f"Got {self.device!r} instead."
             ) from error
         return self.device

@@ -1,6 +1,6 @@
 """The training of embedding networks: Adam over mini-batches, epoch by epoch, with checkpoints.
 
-Everything random is drawn from torch's own generator inside :func:`seeded`, which gives it back as it was.
+All random numbers come from torch's own generator inside :func:`seeded`, which restores its state afterwards.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from kernelwright.parameters import plain_values
 __all__ = ["Plan", "seeded", "train_network"]
 
 
-CHECK_ROWS = 2000  # rows whose embedding scores the held-out ones after each epoch
+CHECK_ROWS = 2000  # training rows whose embedding scores the held-out rows after each epoch
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Torch's generators start from ``seed`` inside and are afterwards as they were before.
+    """Seed torch's generators inside the block, and restore their states afterwards.
 
-    They belong to the whole process, so threads take turns: two at once would draw each other's numbers.
+    They are shared by the whole process, so only one thread at a time may be inside.
     """
     with _turn.lock, torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -43,7 +43,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 class _Turn:
-    """A lock that a forked process starts without, whoever held it when it was forked."""
+    """A lock that is free in a forked process, even if it was held at the fork."""
 
     def __init__(self) -> None:
         self.renew()
@@ -59,10 +59,10 @@ _turn = _Turn()
 
 @dataclass(frozen=True)
 class Plan:
-    """How a network is trained.
+    """The plan of a training run.
 
-    The learning rate follows half a cosine down to zero where ``schedule`` is "cosine". Training stops early when
-    the loss at held-out rows has not fallen for ``patience`` epochs.
+    With the schedule "cosine" the learning rate falls to zero along half a cosine. Training stops early if the loss at
+    held-out rows has not fallen for ``patience`` epochs.
     """
 
     batch_size: int
@@ -73,7 +73,7 @@ class Plan:
     patience: int | None = None
 
     def rate(self, step: int, n_steps: int) -> float:
-        """The learning rate of a step."""
+        """Return the learning rate of a step."""
         if self.schedule is None:
             return self.learning_rate
         return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
@@ -89,11 +89,11 @@ def train_network(
     callback: Callable[[Step], Any] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> TrainingResult:
-    """Minimise the objective over the network and its head, which end at the best epoch's state.
+    """Minimise the objective over the network and its head, and restore the state of the best epoch.
 
-    That is the one of least loss at the held-out rows, or the last where there are none. Ctrl-C and a callback that
-    raises ``StopIteration`` stop training and keep it. With a checkpoint that already exists, the run goes on where
-    it was left, and ends exactly where it would have ended without the break.
+    The best epoch has the least loss at the held-out rows; without held-out rows it is the last one. Ctrl-C and a
+    callback that raises ``StopIteration`` stop training and keep the best epoch. If the checkpoint exists, the run
+    resumes from it, with exactly the result of an uninterrupted run.
     """
     run = _Run(network, data, goal, plan, held_out, callback, checkpoint)
     run.resume()
@@ -107,7 +107,7 @@ def train_network(
 
 @dataclass
 class _Run:
-    """A run of training, and what it has come to."""
+    """A training run and its current state."""
 
     network: EmbeddingNetwork
     data: TrainingSet
@@ -136,11 +136,11 @@ class _Run:
             except NumericalError as error:
                 if not self.history:
                     raise
-                return f"A step led where the embedding cannot be solved; the best epoch is kept. {error}"
-        return "All epochs were taken."
+                return f"After a step the embedding could not be solved; the best epoch is kept. {error}"
+        return "All epochs are done."
 
     def batches(self) -> tuple[Tensor, ...]:
-        """Row numbers of each batch of an epoch, of sizes that differ by at most one."""
+        """Draw the mini-batches of an epoch as row indices; their sizes differ by at most one."""
         whole = self.n_batches == 1 and not isinstance(self.goal.objective, HeldOutObjective)
         order = torch.arange(len(self.data)) if whole else torch.randperm(len(self.data))
         return order.tensor_split(self.n_batches)
@@ -159,7 +159,7 @@ class _Run:
         return parts
 
     def close_epoch(self, parts: list[Parts]) -> None:
-        """Write the epoch down, keep its state if it is the best, and let others know."""
+        """Record the epoch, keep its state if it is the best, write the checkpoint and call the callback."""
         value, loss, complexity = np.mean([(part.value, part.loss, part.complexity) for part in parts], axis=0).tolist()
         step = Step(value, loss, complexity, plain_values(self.network.head))
         judged = -math.inf if self.held_out is None else self.held_out_loss(self.held_out)
@@ -173,7 +173,7 @@ class _Run:
             self.callback(step)
 
     def held_out_loss(self, held_out: TrainingSet) -> float:
-        """Clipped loss at the held-out rows by the embedding of (some) training rows, in evaluation mode."""
+        """Compute the clipped loss at the held-out rows, by the embedding of (a sample of) the training rows."""
         some = self.data.subset(torch.linspace(0, len(self.data) - 1, min(CHECK_ROWS, len(self.data))).long())
         solution = self.network.head.solve(self.network, some, torch.arange(1), choose_ridge=False)
         new = self.network.features(held_out.points)
@@ -196,7 +196,7 @@ class _Run:
         }
 
     def resume(self) -> None:
-        """Take up the run of the checkpoint, if there is one."""
+        """Resume the run from the checkpoint, if there is one."""
         self.n_steps = 0
         state = None if self.checkpoint is None else self.checkpoint.read()
         if state is None:
