@@ -520,7 +520,7 @@ def test_a_bound_from_held_out_groups_counts_groups():
 def test_rows_are_not_added_to_a_model_of_groups(moons):
     X, y = moons
     model = EmbeddingClassifier(features=RandomFourier(20), learn=None).fit(X, y, groups=np.arange(120) // 3)
-    with pytest.raises(ValueError, match="cannot be added to a model of 'groups'"):
+    with pytest.raises(ValueError, match="cannot be added to a fit with 'groups'"):
         model.partial_fit(X, y)
 
 

@@ -227,7 +227,7 @@ def test_faults_of_batches(circles):
     with pytest.raises(AttributeError, match="partial_fit"):
         EmbeddingClassifier().partial_fit(X, y)
     model = EmbeddingClassifier(features=Polynomial(2), learn=None).partial_fit(X[:100], y[:100])
-    with pytest.raises(ValueError, match=r"Labels .*7.* are new: pass all classes"):
+    with pytest.raises(ValueError, match=r"Labels .*7.* are new\. Pass all classes"):
         model.partial_fit(X[:2], [0, 7])
     with pytest.raises(ValueError, match="are not among the given classes"):
         clone(model).partial_fit(X, y, classes=[0, 5])

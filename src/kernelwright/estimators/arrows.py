@@ -1,6 +1,6 @@
-"""The arrows of a fit, each from record to record: split -> prepare -> learn -> solve.
+"""The steps of a fit, each from record to record: split -> prepare -> learn -> solve.
 
-They know nothing of classes: what is predicted lies in the targets that are passed in, and the link comes after.
+They do not depend on classes: the targets are passed in, and the link is fitted afterwards.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ __all__ = [
     "split",
 ]
 
-MERGE_UP_TO = 5000  # rows, where equal rows need not be merged: beyond, it costs more than it says
+MERGE_UP_TO = 5000  # rows; beyond, merging equal rows costs more than it saves
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What a user asks for, once words have become objects."""
+    """The settings of a fit, with short forms replaced by objects."""
 
     kernel: Kernel  # a copy, to be learned
     method: LearningMethod
@@ -61,19 +61,19 @@ class FitPlan:
     scale: str | None
     targets: Targets
     random_state: Any
-    default_kernel: bool = False  # it may end as the mean of two
-    as_given: bool = False  # nothing about the kernel is taken from the rows
-    warm: bool = False  # kernel and ridge are those of an earlier fit
+    default_kernel: bool = False  # the result may be the mean of two kernels
+    as_given: bool = False  # the kernel does not depend on the rows
+    warm: bool = False  # kernel and ridge come from an earlier fit
     callback: Callable[[Step], Any] | None = None
-    loss: Loss | None = None  # in place of the method's own
+    loss: Loss | None = None  # replaces the loss of the method
 
     @property
     def explicit(self) -> bool:
-        """Whether the embedding is one of features."""
+        """Whether the embedding uses explicit features."""
         return isinstance(self.kernel, FeatureKernel)
 
     def solver_for(self, n_rows: int) -> Solver:
-        """Return the solver for so many rows, and refuse the job if it would not fit."""
+        """Return the solver for ``n_rows`` rows, or raise an error if it would not fit in memory."""
         if self.explicit:
             return Explicit()
         solver = self.solver.for_rows(n_rows) if isinstance(self.solver, AutoSolver) else self.solver
@@ -85,7 +85,7 @@ class FitPlan:
 
 @dataclass(frozen=True)
 class RowSplit:
-    """Numbers of the rows to learn the kernel from, to solve the embedding on, and to keep for bounds."""
+    """Indices of the rows that learn the kernel, that solve the embedding, and that are held out for bounds."""
 
     learned: np.ndarray
     solved: np.ndarray
@@ -98,14 +98,14 @@ class Prepared:
 
     scaler: Any
     learned: TrainingSet
-    embedded: TrainingSet  # the same as ``learned`` unless the kernel has rows of its own
-    place: np.ndarray  # of each solved row among the embedded points
+    embedded: TrainingSet  # same as ``learned``, unless the kernel is learned from other rows
+    place: np.ndarray  # index of each solved row among the embedded points
 
 
 def split(rows: Dataset, plan: FitPlan) -> RowSplit:
-    """Divide the rows as the learning method asks for.
+    """Split the rows as the learning method requires.
 
-    Rows (or groups) are drawn plainly at random, not by class: bounds speak of independent rows.
+    Rows (or groups) are drawn at random, not stratified by class, because bounds need independent rows.
     """
     method, everything = plan.method, np.arange(len(rows))
     if method.kernel_share is None and method.holdout_share is None:
@@ -132,7 +132,7 @@ def _split_units(n: int, method: LearningMethod, random_state: Any) -> RowSplit:
 
 
 def prepare(rows: Dataset, parts: RowSplit, plan: FitPlan) -> Prepared:
-    """Scale, merge and encode the rows. Those that the kernel is learned from decide the scale and the prior."""
+    """Scale, merge and encode the rows. The scale and the prior come from the rows that learn the kernel."""
     for part in (parts.learned, parts.solved):
         _refuse_one_class(rows.y[part], plan)
     learned, place, scaler = gather(rows.subset(parts.learned), plan)
@@ -143,7 +143,7 @@ def prepare(rows: Dataset, parts: RowSplit, plan: FitPlan) -> Prepared:
 
 
 def _refuse_one_class(y: np.ndarray, plan: FitPlan) -> None:
-    """Refuse shares that leave one class, or one value, to a part of the fit."""
+    """Raise an error if a part of the fit has only one class, or one value."""
     if len(np.unique(y)) < 2:
         raise ValueError(
             f"Only one class is left among the {len(y)} rows that kernel_share={plan.method.kernel_share} and "
@@ -154,7 +154,7 @@ def _refuse_one_class(y: np.ndarray, plan: FitPlan) -> None:
 def gather(
     rows: Dataset, plan: FitPlan, *, scaler: Any = None, prior: Tensor | None = None
 ) -> tuple[TrainingSet, np.ndarray, Any]:
-    """Return rows as a training set, equal ones merged, the place of each in it, and the scaler."""
+    """Return the rows as a training set with equal rows merged, the index of each row in it, and the scaler."""
     rows, place = rows.with_mean_weight_one(), np.arange(len(rows))
     points = rows.points
     if points is None:
@@ -188,13 +188,13 @@ def learn(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.Genera
 
 
 def solve(choice: Choice, data: TrainingSet, solver: Solver, random: torch.Generator) -> Solution:
-    """Solve the embedding of all rows at the hyperparameters that were chosen."""
+    """Solve the embedding of all rows with the chosen hyperparameters."""
     with torch.no_grad(), threads_for(len(data)):
         return solver.solve(choice.kernel, data, choice.ridge, random)
 
 
 def embedded_rows(rows: Dataset, parts: RowSplit, data: Prepared, kept: np.ndarray) -> EmbeddedRows:
-    """Keep which of the given rows the embedding was solved on, and where they are in it."""
+    """Record which of the given rows the embedding was solved on, and their indices in it."""
     given = np.zeros(len(kept), dtype=bool)
     given[np.flatnonzero(kept)[parts.solved]] = True
     return EmbeddedRows.of(given, data.place, rows.weights[parts.solved], data.embedded)
@@ -203,8 +203,8 @@ def embedded_rows(rows: Dataset, parts: RowSplit, data: Prepared, kept: np.ndarr
 def embedding_of(
     solution: Solution, choice: Choice, *, scaler: Any, rows: EmbeddedRows, solver: Solver
 ) -> FittedEmbedding:
-    """Put together what predictions need."""
-    asked = solver.precision == "single"  # many landmarks alone are no reason to predict in single
+    """Return the record that predictions need."""
+    asked = solver.precision == "single"  # many landmarks alone are no reason to predict in single precision
     return FittedEmbedding(
         scaler=scaler,
         kernel=choice.kernel,
@@ -226,7 +226,7 @@ def embedding_of(
 def fit_chunks(
     chunks: Chunks, plan: FitPlan, n_features: int, random: torch.Generator
 ) -> tuple[Choice, RunningEmbedding, EmbeddedRows]:
-    """Learn the hyperparameters from a random sample and sum up all rows, in one pass where nothing is learned."""
+    """Learn the hyperparameters from a random sample and sum up all rows; in one pass if nothing is learned."""
     kernel = plan.kernel
     assert isinstance(kernel, FeatureKernel)
     seed = int(torch.randint(2**31 - 1, (), generator=random))
@@ -242,7 +242,7 @@ def fit_chunks(
     found: PointSums = sums or chunks.map_reduce(sum_points, choice.kernel, scaler, plan.targets)
     ridge = choice.ridge
     if plan.method.learns and plan.method.mini_batches is None:
-        ridge *= data.total_weight / found.moments.total  # what a sample says of all rows is n lambda
+        ridge *= data.total_weight / found.moments.total  # n lambda is the same for the sample and for all rows
     kept = data.sample(LEFT_OUT_ROWS, random)
     summed = FeatureSums(found.moments, kept, len(chunks), found.low, found.high)
     assert isinstance(choice.kernel, FeatureKernel)
@@ -251,6 +251,6 @@ def fit_chunks(
 
 
 def refuse_if_too_large(solver: Solver, n_rows: int, matrix_rows: int = 0) -> None:
-    """Raise :class:`~kernelwright.MemoryBudgetError` for an embedding that would not fit, before anything is done."""
-    learning = 7 * 8.0 * min(n_rows, matrix_rows) ** 2  # three kernels, their sum, its inverse, the slope in it
+    """Raise :class:`~kernelwright.MemoryBudgetError` before any work if the embedding would not fit in memory."""
+    learning = 7 * 8.0 * min(n_rows, matrix_rows) ** 2  # three kernels, their sum, its inverse and its gradient
     check_memory(max(learning, solver.n_bytes(n_rows)), solver.described(n_rows), solver.advice)

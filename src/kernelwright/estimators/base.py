@@ -1,4 +1,4 @@
-"""What estimators with a kernel share: their start, their inputs, the relevance of features."""
+"""The base of estimators with a kernel: initial kernel, inputs, relevance of features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["KernelEstimator", "by_chunks", "part_of"]
 
 
 def by_chunks(method: Callable[..., np.ndarray]) -> Callable[..., Any]:
-    """Make a method give a Dask array for a Dask collection, lazily, a chunk for each chunk."""
+    """Make a method return a lazy Dask array for a Dask collection, chunk by chunk."""
 
     @functools.wraps(method)
     def either(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
@@ -37,7 +37,7 @@ def by_chunks(method: Callable[..., np.ndarray]) -> Callable[..., Any]:
 
 
 def part_of(record: str, name: str) -> Any:
-    """Return a property: a part of a record that a fit leaves behind, as an array where it is a tensor."""
+    """Return a property that reads one field of a fitted record; tensors become arrays."""
 
     def get(self: Any) -> Any:
         if record not in vars(self):
@@ -62,13 +62,13 @@ class KernelEstimator(BaseEstimator):
         return tags
 
     def _start_kernel(self) -> Kernel:
-        """A copy of the kernel that the user gave, to be learned."""
+        """Return a copy of the user's kernel, to be learned."""
         if self.kernel is None:
             return Tabular()
         return Precomputed() if isinstance(self.kernel, str) else copy.deepcopy(self.kernel)
 
     def _encode(self, kernel: Kernel, X: Any) -> Tensor:
-        """Rows as the kernel sees them."""
+        """Return the rows as the kernel sees them."""
         return kernel.encode(X if self.scaler_ is None else self.scaler_.transform(X))
 
     def _check_new(self, X: Any) -> Any:
@@ -78,16 +78,16 @@ class KernelEstimator(BaseEstimator):
         return X
 
     def _new_points(self, X: Any) -> Tensor:
-        """New rows, checked, as the kernel sees them."""
+        """Check new rows, and return them as the kernel sees them."""
         X = self._check_new(X)
         return self._encode(self.kernel_, X)
 
     def relevance(self) -> Relevance:
-        """Features by falling relevance, from the learned length scales; prints as a table.
+        """Rank the features by relevance, from the learned length scales; the result prints as a table.
 
-        A feature's share is its spread over its length scale, relative to the sum over all features. It says how much
-        the kernel listens to the feature, not whether the feature causes anything: of two that say the same, one may
-        get all. Warns where a length scale sits at a bound.
+        A feature's share is its spread divided by its length scale, relative to the sum over all features. It measures
+        how much the kernel depends on the feature, not whether the feature is a cause: if two features carry the same
+        information, one may get the whole share. Warns if a length scale is at a bound.
 
         Examples
         --------
@@ -109,5 +109,5 @@ class KernelEstimator(BaseEstimator):
         return found
 
     def _kernel_blocks(self, points: Tensor) -> Iterator[Tensor]:
-        """Yield kernel values of new points with the training points, some rows at a time."""
+        """Yield the kernel values between new points and the training points, some rows at a time."""
         return kernel_blocks(self.kernel_, torch.from_numpy(self.points_), points)

@@ -1,4 +1,4 @@
-"""Rows that come in batches, as a classifier takes them."""
+"""Batches of rows for a classifier."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = ["add_rows", "check_named", "first_rows", "has_features", "widened"]
 
 
 def has_features(model: Any) -> bool:
-    """Say why an embedding by a kernel takes no batches."""
+    """Return True, or raise an error that explains why a kernel embedding cannot take batches."""
     if model.features is None:
         raise AttributeError(
-            "Batches need explicit features, such as features=RandomFourier(1000): an embedding by a kernel cannot "
-            "forget its rows."
+            "Batches need explicit features, such as features=RandomFourier(1000), because an embedding by a kernel "
+            "must keep all its rows."
         )
     return True
 
 
 def check_named(y: Any, classes: Any) -> None:
-    """Refuse labels that are not among the classes that were named."""
+    """Raise an error if a label is not one of the given classes."""
     if classes is not None:
         missing = np.setdiff1d(column_or_1d(y), classes)
         if len(missing):
@@ -40,9 +40,9 @@ def check_named(y: Any, classes: Any) -> None:
 def widened(
     running: RunningEmbedding, info: ClassInfo, classes: Any, class_weight: Any
 ) -> tuple[RunningEmbedding, ClassInfo]:
-    """Make room for classes that the first rows do not show."""
+    """Add outputs for classes that are not among the first rows."""
     every = np.unique(classes)
-    if not isinstance(class_weight, str):  # of classes that no row has shown yet, too
+    if not isinstance(class_weight, str):  # also for classes without rows so far
         of_class = class_weight or {}
         info = replace(info, class_weight=np.array([float(of_class.get(label, 1.0)) for label in every]))
     places = np.searchsorted(every, info.classes)
@@ -52,15 +52,15 @@ def widened(
 def add_rows(
     model: Any, running: RunningEmbedding, X: Any, y: Any, sample_weight: Any = None, *, unit: float = 1.0
 ) -> RunningEmbedding:
-    """Check rows and add them to the sums; ``unit`` is what a weight of one counts."""
+    """Check rows and add them to the sums; ``unit`` is the value of a row weight of one."""
     if running.sums.sample.groups is not None:
-        raise ValueError("Rows cannot be added to a model of 'groups'. Fit all rows at once, with their groups.")
+        raise ValueError("Rows cannot be added to a fit with 'groups'. Fit all rows at once, with their groups.")
     X, y = validate_data(model, X, y, dtype=np.float64, reset=False)
     unknown = np.setdiff1d(y, model.classes_)
     if len(unknown):
-        raise ValueError(f"Labels {list(unknown)} are new: pass all classes to the first call of partial_fit.")
+        raise ValueError(f"Labels {list(unknown)} are new. Pass all classes to the first call of partial_fit.")
     if isinstance(model.class_weight, str):
-        raise ValueError("class_weight='balanced' needs all rows at once; pass a dict to fit in batches.")
+        raise ValueError("class_weight='balanced' needs all rows at once. Pass a dict to fit in batches.")
     weights = given_weights(y, sample_weight, model.class_weight) * unit
     counted = weights > 0
     if not counted.any():
@@ -70,7 +70,7 @@ def add_rows(
 
 
 def first_rows(batches: Iterator[tuple[Any, Any]]) -> tuple[Any, np.ndarray]:
-    """Gather batches until there are enough rows, of two classes, to learn the hyperparameters from."""
+    """Collect batches until there are two classes and enough rows to learn the hyperparameters."""
     first: list[tuple[Any, np.ndarray]] = []
     for X, y in batches:
         first.append((X, np.asarray(y)))
@@ -78,12 +78,12 @@ def first_rows(batches: Iterator[tuple[Any, Any]]) -> tuple[Any, np.ndarray]:
         if len(labels) >= LEFT_OUT_ROWS and len(np.unique(labels)) > 1:
             break
     if not first:
-        raise ValueError("There was no batch to fit to.")
+        raise ValueError("There are no batches to fit.")
     return _joined([part for part, _ in first]), labels
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Put rows one after the other; of data frames make a data frame, whose columns have names."""
+    """Concatenate rows; data frames become one data frame, with column names."""
     if len(parts) == 1:
         return parts[0]
     if not all(hasattr(part, "iloc") for part in parts):
@@ -91,5 +91,5 @@ def _joined(parts: list[Any]) -> Any:
     import pandas as pd
 
     if any(list(part.columns) != list(parts[0].columns) for part in parts):
-        raise ValueError("The columns of the batches differ, or stand in another order.")
+        raise ValueError("The columns of the batches differ, or are in a different order.")
     return pd.concat(parts, ignore_index=True)

@@ -1,4 +1,4 @@
-"""After the arrows: the link, the complexity, and what bounds on the risk are made of."""
+"""The last steps of a fit: the link, the complexity, and the terms of risk bounds."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ __all__ = ["Calibrated", "calibrate", "complexity_of", "risk_terms", "warn_if_fl
 
 @dataclass(frozen=True)
 class Calibrated:
-    """An embedding with a link, and what the link says of rows left out."""
+    """An embedding with a link, and its leave-one-out probabilities."""
 
     embedding: FittedEmbedding
     link: Link
-    shift: Tensor  # by which the prior of the embedding was moved
+    shift: Tensor  # the change of the embedding's prior
     log_p: Tensor
 
 
 def calibrate(solution: Solution, embedding: FittedEmbedding, plan: FitPlan, probability: Any) -> Calibrated:
-    """Fit the link to rows left out; the embedding's prior moves with it."""
+    """Fit the link to leave-one-out outputs; the embedding's prior is shifted with it."""
     how = "power" if isinstance(probability, str) and probability == "auto" else probability
     frequencies = plan.targets.prior(solution.fitted_rows.targets, solution.fitted_rows.weights)
-    # A shift would make the prior depend on rows that the fixed-kernel bound is about.
+    # With a shift the prior would depend on the rows of the fixed-kernel bound, which must not happen.
     shifts = plan.method.shrinks_to_frequencies and plan.method.kernel_share is None
     found = fit_link(how, solution.left_out, frequencies, n=_n_units(embedding, plan), shifts=shifts)
     moved = replace(embedding, prior=embedding.prior + found.shift)
@@ -48,7 +48,7 @@ def calibrate(solution: Solution, embedding: FittedEmbedding, plan: FitPlan, pro
 
 
 def _n_units(embedding: FittedEmbedding, plan: FitPlan) -> float:
-    """Return n of the formulas."""
+    """Return the n of the formulas: the number of rows or groups."""
     if plan.explicit:
         assert embedding.sums is not None
         return embedding.sums.moments.total
@@ -69,7 +69,7 @@ def complexity_of(solution: Solution, plan: FitPlan, embedding: FittedEmbedding)
 
 
 def risk_terms(solution: Solution, found: Calibrated, plan: FitPlan, *, weighted: bool) -> RiskTerms:
-    """Keep what bounds on the risk are made of."""
+    """Return the terms that risk bounds need."""
     embedding, fitted, rows = found.embedding, solution.fitted + found.shift, solution.fitted_rows
     herded, unbounded = embedding.solver == "herding", not embedding.kernel.bounded
     as_given = plan.as_given and embedding.scaler is None
@@ -85,13 +85,13 @@ def risk_terms(solution: Solution, found: Calibrated, plan: FitPlan, *, weighted
 
 
 def warn_if_flipped(features: FeatureMap | None) -> None:
-    """Say how indefinite the kernel is whose negative eigenvalues were flipped."""
+    """Warn if the kernel is indefinite and its negative eigenvalues were flipped."""
     assert isinstance(features, Nystroem)
     signs = signature(features.kernel.matrix(features.points))
     if not signs.definite:
         warnings.warn(
-            f"The kernel is indefinite, and the embedding is that of the flipped one, by its features with "
-            f"{len(features.points)} landmarks. Of the landmarks' kernel matrix: {signs}.",
+            f"The kernel is indefinite. The embedding uses features of the kernel with flipped eigenvalues, with "
+            f"{len(features.points)} landmarks. The kernel matrix of the landmarks: {signs}.",
             NumericalRepairWarning,
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""From what a user passes in to a plan and checked rows."""
+"""Turn a user's settings and data into a plan and checked rows."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from kernelwright.solvers import Auto, Exact, Landmarks, Solver, solver_of
 
 __all__ = ["asked_for", "check", "plan_of", "restarted", "settings_of", "starts_warm"]
 
-FLIPPED_LANDMARKS = 1000  # of a kernel that may be indefinite
+FLIPPED_LANDMARKS = 1000  # default for a kernel that may be indefinite
 
 
 def first_kernel(kernel: Any, features: FeatureMap | None, solver: Solver, random_state: Any) -> Kernel:
-    """Return a copy of the kernel that the user gave, to be learned; features have a kernel of their own.
+    """Return a copy of the user's kernel, to be learned; features have their own kernel.
 
-    A kernel that may be indefinite is used through its features at landmarks, negative eigenvalues flipped.
+    A kernel that may be indefinite is used through features at landmarks, with negative eigenvalues flipped.
     """
     if features is not None:
         if kernel is not None:
-            raise ValueError("Pass either a kernel or features, not both: features have a kernel of their own.")
+            raise ValueError("Pass either a kernel or features, not both: features have their own kernel.")
         return FeatureKernel(copy.deepcopy(features))
     if kernel is None:
         return Tabular()
@@ -47,7 +47,7 @@ def first_kernel(kernel: Any, features: FeatureMap | None, solver: Solver, rando
         return copy.deepcopy(kernel)
     if not isinstance(solver, (Auto, Landmarks)):
         raise ValueError(
-            f"A kernel that may be indefinite is used through landmarks: solver='nystroem' or 'auto'. "
+            f"A kernel that may be indefinite needs landmarks: solver='nystroem' or 'auto'. "
             f"Got {solver.word!r} instead."
         )
     size = solver.n if isinstance(solver, Landmarks) else None
@@ -55,7 +55,7 @@ def first_kernel(kernel: Any, features: FeatureMap | None, solver: Solver, rando
 
 
 def scale_for(scale: str | None, *, default_kernel: bool) -> str | None:
-    """Return what is done to the inputs: the default kernel has its own views of a table."""
+    """Return how the inputs are scaled; the default kernel makes its own views of a table."""
     if default_kernel and scale != "auto":
         raise ValueError(
             f"The default kernel makes its own views of a table and needs scale='auto'. Got {scale!r}; "
@@ -65,14 +65,14 @@ def scale_for(scale: str | None, *, default_kernel: bool) -> str | None:
 
 
 def asked_for(kernel: Any, features: Any) -> str:
-    """Return a name of the kernel and features as they were given, with every number of theirs."""
+    """Return a fingerprint of the given kernel and features, with all their parameters."""
     parts = (kernel, features)
     numbers = [part.state_dict() for part in parts if isinstance(part, nn.Module)]
     return repr(parts) + joblib.hash([[value.numpy() for value in state.values()] for state in numbers])
 
 
 def kernel_as_given(kernel: Any, method: LearningMethod) -> bool:
-    """Tell whether nothing about the kernel is taken from the rows, besides their scale."""
+    """Return whether the kernel does not depend on the rows, except for their scale."""
     if method.word != "given" or not isinstance(kernel, Kernel):
         return False
     parts = (part for part in kernel.modules() if isinstance(part, HasLengthScales))
@@ -82,20 +82,20 @@ def kernel_as_given(kernel: Any, method: LearningMethod) -> bool:
 def check(
     model: Any, plan: FitPlan, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> tuple[Dataset | Chunks, ClassInfo, np.ndarray]:
-    """Check the rows: those that count, what is known of their labels, and which of the given rows those are.
+    """Check the rows; return those of positive weight, their class information and their original indices.
 
-    Many rows stay in chunks where sums over them suffice.
+    Large data stay in chunks if sums over the rows are enough.
     """
     shares = plan.method.kernel_share is not None or plan.method.holdout_share is not None
     sums_suffice = plan.explicit and not shares
     if is_dask(X):
         if groups is not None:
             raise ValueError(
-                "'groups' is not there for Dask collections: rows of a group would have to lie in one place."
+                "'groups' is not supported for Dask collections: the rows of a group would have to be in one place."
             )
         return _check_chunks(model, X, y, sample_weight, sums_suffice=sums_suffice)
     kernel = plan.kernel
-    given = isinstance(kernel, Precomputed)  # which says where its own gaps are
+    given = isinstance(kernel, Precomputed)  # it reports missing values itself
     X, y = check_rows(model, X, y, vectors=kernel.takes_vectors or given, finite=not given)
     info, labels, weights, kept = check_classes(y, sample_weight, model.class_weight, model)
     names = counted_groups(groups, kept)
@@ -113,9 +113,9 @@ def _check_chunks(
 ) -> tuple[Dataset | Chunks, ClassInfo, np.ndarray]:
     if not sums_suffice:
         raise ValueError(
-            "Rows in a Dask collection are summed up where they are: this needs features=..., such as "
-            "features=RandomFourier(1000), and neither kernel_share nor holdout_share. For an embedding by a "
-            "kernel bring the rows here: fit(X.compute(), y.compute())."
+            "Rows in a Dask collection are summed up where they are. This needs explicit features, such as "
+            "features=RandomFourier(1000), without kernel_share and holdout_share. For an embedding by a kernel "
+            "load the rows into memory: fit(X.compute(), y.compute())."
         )
     validate_data(model, example_row(X), skip_check_array=True)  # names and number of columns
     chunks, classes, weighted = DaskRows.read(X, y, sample_weight, model.class_weight, model)
@@ -125,7 +125,7 @@ def _check_chunks(
 
 
 def plan_of(model: Any, *, warm: bool = False) -> FitPlan:
-    """Return what an estimator's settings ask for, words made objects; targets are known once rows are checked."""
+    """Return the plan of an estimator's settings, without targets: they are known once the rows are checked."""
     owner = type(model).__name__
     method, solver = learning_method(model.learn, owner), solver_of(model.solver, owner)
     default = model.kernel is None and model.features is None
@@ -148,20 +148,20 @@ def plan_of(model: Any, *, warm: bool = False) -> FitPlan:
 
 
 def settings_of(model: Any) -> str:
-    """Return all that decides what an estimator learns from given rows, as text."""
+    """Return, as text, all settings that influence what an estimator learns from given rows."""
     aside = ("kernel", "features", "random_state", "callback", "verbose", "warm_start")
     settings = {name: value for name, value in model.get_params(deep=True).items() if name not in aside}
     return repr(sorted(settings.items(), key=str)) + asked_for(model.kernel, model.features)
 
 
 def starts_warm(model: Any, asked_before: str | None) -> bool:
-    """Tell whether to start where the last fit ended: unless another kernel was asked for since, or as given."""
+    """Return whether to start from the last fit: only if the kernel setting is unchanged and is learned."""
     learned = learning_method(model.learn, type(model).__name__).word != "given"
     return bool(model.warm_start and learned and asked_before == asked_for(model.kernel, model.features))
 
 
 def restarted(plan: FitPlan, model: Any, scaler: Any) -> FitPlan:
-    """Return the plan without its warm start where other columns vary now than in the last fit."""
+    """Return the plan; without its warm start, if the set of varying columns has changed since the last fit."""
     before = getattr(model.scaler_, "columns_", None) if plan.warm else None
     if before is None or np.array_equal(before, scaler.columns_):
         return plan

@@ -1,4 +1,4 @@
-"""The scikit-learn face of the multiclass conditional embedding."""
+"""The scikit-learn estimator of the multiclass conditional embedding."""
 
 from __future__ import annotations
 
@@ -51,78 +51,78 @@ __all__ = ["EmbeddingClassifier"]
     "n_iter_ batch_size_ _info _risk _holdout _refitted _asked _fitted_by",
 )
 class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
-    """Class probabilities from a kernel that is learned from the data.
+    """A classifier with calibrated probabilities and a kernel that is learned from the data.
 
-    A conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge are
-    chosen by gradient, in seconds, with no grid search, and whose outputs are turned into calibrated probabilities.
+    It is a conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge
+    are learned by gradient, in seconds and without a grid search. Its outputs become calibrated probabilities.
 
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None, default=None
         ``None`` is the library's default for tables, :class:`kernelwright.kernels.Tabular`. With "precomputed", ``X``
         is the kernel matrix (at prediction: new rows against training rows). A learned kernel that may be indefinite is
-        used through its features at landmarks (1000, or those of ``solver=Landmarks(n)``), negative eigenvalues
+        used through features at landmarks (1000, or those of ``solver=Landmarks(n)``), with negative eigenvalues
         flipped.
     features : FeatureMap or None, default=None
-        An explicit feature map of :mod:`kernelwright.features` in place of a kernel: the work then grows linearly with
-        the rows (Algorithm 2 of [Hsu2018]_), and :meth:`partial_fit` and :meth:`fit_batches` are there.
+        An explicit feature map of :mod:`kernelwright.features` instead of a kernel. The cost is then linear in the
+        number of rows (Algorithm 2 of [Hsu2018]_), and :meth:`partial_fit` and :meth:`fit_batches` are available.
     learn : str, object of :mod:`kernelwright.learning` or None, default="auto"
         How hyperparameters are chosen: "auto" (the library's recipe), "rademacher" (the bound, Eq. 12), "held-out"
-        (Eq. 13), "leave-one-out", "folds", "empirical-risk", "cross-validation" (a grid), "median", or ``None`` (as
-        given). Words stand for objects with their default settings, such as ``Rademacher(complexity_weight="4e/n")``.
+        (Eq. 13), "leave-one-out", "folds", "empirical-risk", "cross-validation" (a grid), "median", or ``None`` (not
+        learned). Strings are short forms of objects, such as ``Rademacher(complexity_weight="4e/n")``.
     solver : str or object of :mod:`kernelwright.solvers`, default="auto"
-        How the embedding of all rows is held: "exact", "nystroem" (``Landmarks(n)``), "fourier", "herding", or "auto":
-        exact up to 8000 rows, landmarks beyond.
+        How the embedding of all rows is solved: "exact", "nystroem" (``Landmarks(n)``), "fourier", "herding", or
+        "auto": exact up to 8000 rows, landmarks beyond.
     ridge : float or "auto", default="auto"
-        lambda: the start value where it is learned, the value itself where it is not.
+        lambda: the initial value if it is learned, otherwise the value itself.
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
-        Map from raw outputs to probabilities; "power" ("auto") and "softmax" are fitted on leave-one-out outputs,
-        "clip" is Eq. (6). A scikit-learn calibrator is fitted to the same outputs: a classifier to all of them at once,
-        a regressor (``IsotonicRegression(out_of_bounds="clip")``) to those of each class.
+        Map from raw outputs to probabilities. "power" ("auto") and "softmax" are fitted to leave-one-out outputs;
+        "clip" is Eq. (6). A scikit-learn calibrator is fitted to the same outputs: a classifier to all classes at once,
+        a regressor (``IsotonicRegression(out_of_bounds="clip")``) to each class.
     scale : {"auto", "standard", "unit", None}, default="auto"
-        What is done to the inputs first. "auto" gives the default kernel its own views of a table and leaves the inputs
-        of a given kernel untouched.
+        Scaling of the inputs. "auto" gives the default kernel its own views of a table, and does not scale the inputs
+        of a given kernel.
     class_weight : dict, "balanced" or None, default=None
-        As in scikit-learn: multiplies the weights of the rows.
+        As in scikit-learn: multiplies the row weights.
     warm_start : bool, default=False
-        Start from the hyperparameters of the last fit, unless other kernels or features were set since then. With
-        ``learn=None`` there is nothing to start: all is as given.
+        Start from the hyperparameters of the last fit, unless ``kernel`` or ``features`` has changed. It has no effect
+        with ``learn=None``.
     callback : callable or None, default=None
         Called with a :class:`~kernelwright.learning.Step` after each step; raise ``StopIteration`` to stop.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
-        If positive, the log ``kernelwright`` has a line every so many steps.
+        If positive, write a line to the log ``kernelwright`` every ``verbose`` steps.
 
     Attributes
     ----------
     classes_ : ndarray
     embedding_ : FittedEmbedding
         The solved embedding (:class:`kernelwright.embedding.fitted.FittedEmbedding`). Parts of it: ``kernel_`` (a copy
-        of ``kernel`` with the learned numbers), ``features_``, ``ridge_``, ``scaler_``, ``prior_`` (what raw outputs
-        return to far from all data), ``points_`` (distinct training points or landmarks as the kernel sees them),
-        ``coefficients_`` (V of Eq. (5), or W of features), ``solver_`` (a word; "explicit" for features),
-        ``n_landmarks_`` (points or features), ``precision_``, ``jitter_`` (what had to be added to the diagonal, with a
-        :class:`~kernelwright.NumericalRepairWarning`).
+        of ``kernel`` with the learned parameters), ``features_``, ``ridge_``, ``scaler_``, ``prior_`` (the raw outputs
+        far from all data), ``points_`` (distinct training points or landmarks as the kernel sees them),
+        ``coefficients_`` (V of Eq. (5), or W of features), ``solver_`` (its short form; "explicit" for features),
+        ``n_landmarks_`` (number of points or features), ``precision_``, ``jitter_`` (number added to the diagonal, with
+        a :class:`~kernelwright.NumericalRepairWarning`).
     link_ : Link
-        From raw outputs to probabilities. Parts of it: ``probability_map_``, ``class_prior_`` (class frequencies, which
-        probabilities return to far from all data), ``trust_`` (in the model rather than in the class frequencies: one,
-        but for tables of a few dozen rows in which luck cannot be told from signal).
+        The map from raw outputs to probabilities. Parts of it: ``probability_map_``, ``class_prior_`` (the class
+        frequencies, which are the probabilities far from all data), ``trust_`` (the weight of the model against the
+        class frequencies: one, except for tables of a few dozen rows where signal may be chance).
     complexity_, objective_ : float
-        The bound r of Eq. (11) at the end; the value of the objective that was learned by (NaN where there was none).
+        The bound r of Eq. (11), and the value of the learning objective (NaN if there was none), after the fit.
     history_ : list of Step
     n_iter_ : int
     batch_size_ : int or None
-        Rows in a mini-batch, where there were mini-batches.
+        Rows in a mini-batch, or None without mini-batches.
     n_features_in_, feature_names_in_
 
     Notes
     -----
-    Weights are relative: a factor on all of them changes nothing. A row of weight two moves the embedding as two equal
-    rows would, but it is one observation, and is left out as a whole; two equal rows are two, and are left out one at a
-    time, unless ``groups`` says that they belong together. Equal rows of equal weight are merged (with ``features``, up
-    to 5000 rows): cost is cubic, memory quadratic in the number of distinct rows while the solver is exact. With
-    ``class_weight`` all probabilities are those of the weighted population; ``predict_proba(X, unweighted=True)`` gives
-    those of rows as they come.
+    Row weights are relative: a common factor changes nothing. A row of weight two has the same effect on
+    the embedding as two equal rows, but it is one observation and is left out as a whole. Two equal rows are two
+    observations and are left out one at a time, unless ``groups`` joins them. Equal rows of equal weight are merged
+    (with ``features``, up to 5000 rows). With the exact solver, cost is cubic and memory quadratic in the number of
+    distinct rows. With ``class_weight``, probabilities are those of the weighted population;
+    ``predict_proba(X, unweighted=True)`` gives those of the unweighted one.
 
     Examples
     --------
@@ -176,14 +176,14 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         Parameters
         ----------
         X, y : array-like
-            With ``features`` they may be Dask arrays or data frames: rows are summed up where they are.
+            With ``features`` they may be Dask arrays or data frames, whose rows are summed up where they are.
         sample_weight : array-like of shape (n,), optional
-            How much each row counts, relative to the others; rows of weight zero do not exist. Whatever its weight, a
-            row is one observation: it is left out as a whole.
+            Relative row weights. Rows of weight zero are ignored. Whatever its weight, a row is one observation and is
+            left out as a whole.
         groups : array-like of shape (n,), optional
-            Names of groups of rows that belong together: copies, measurements of one patient, frames of one film.
-            Wherever the model judges itself by rows left out (learning, calibration, support, bounds), it leaves out
-            whole groups, and n in its formulas is the number of groups.
+            Group labels of rows that belong together: copies, measurements of one patient, frames of one film.
+            Wherever rows are left out (learning, calibration, support, bounds), whole groups are left out, and n in
+            the formulas is the number of groups.
         """
         self._validate_params()
         with progress(self.verbose):
@@ -209,7 +209,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         return self
 
     def _keep(self, found: Calibrated, solution: Solution, plan: FitPlan, info: ClassInfo) -> None:
-        """Keep what predictions and bounds need; warn of a fit that rows left out contradict."""
+        """Store what predictions and bounds need; warn if leave-one-out predictions contradict the fit."""
         self.classes_, self.class_weight_, self._info = info.classes, info.class_weight, info
         self.embedding_, self.link_ = found.embedding, found.link
         self.complexity_ = complexity_of(solution, plan, found.embedding)
@@ -223,7 +223,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
             warn_if_flipped(self.features_)
 
     def _report(self, choice: Choice, held: Dataset | None) -> None:
-        """Keep how learning went, and the losses at rows that were kept from it."""
+        """Store the learning history, and the losses at held-out rows."""
         self.objective_, self.history_, self.batch_size_ = choice.value, choice.history, choice.batch_size
         self.n_iter_ = max(len(choice.history), 1)
         if held is not None and len(held):
@@ -233,11 +233,11 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
 
     @available_if(has_features)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to an embedding of explicit features, which needs only sums over all rows that it has seen.
+        """Add rows to an embedding of explicit features, which needs only sums over its rows.
 
-        The first call learns the hyperparameters (and the scale of the inputs) from its rows, which should be a fair
-        sample of some thousand, and takes all ``classes`` where these may not show all; later calls add their rows and
-        solve again.
+        The first call learns the hyperparameters and the scale of the inputs. Its rows should be a random sample of a
+        few thousand rows. Pass all ``classes`` to it if these rows may not contain all of them. Later calls add their
+        rows and solve again.
         """
         if "embedding_" in vars(self):
             running = add_rows(self, self._running(), X, y, sample_weight, unit=self._info.unit)
@@ -251,9 +251,9 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
 
     @available_if(has_features)
     def fit_batches(self, batches: Iterable[tuple[Any, Any]], classes: Any = None) -> Self:
-        """Fit explicit features to an iterator of (X, y) batches, which are never in memory all at once.
+        """Fit explicit features to an iterator of (X, y) batches, which need not fit in memory together.
 
-        Batches are gathered until there are 5000 rows and two classes; these decide the hyperparameters.
+        Batches are collected until there are 5000 rows and two classes; the hyperparameters are learned from these.
 
         Examples
         --------
@@ -279,7 +279,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         return RunningEmbedding.of(self.embedding_, ClassTargets(len(self.classes_)), method.shrinks_to_frequencies)
 
     def _continued(self, running: RunningEmbedding) -> Self:
-        """Solve an embedding with other sums, and calibrate it."""
+        """Solve and calibrate the embedding with updated sums."""
         solution, info = running.solution(), replace(self._info, weighted=self._info.weighted or running.weighted)
         plan = replace(plan_of(self), targets=running.targets)
         embedding = running.embedding(self.embedding_, solution)
@@ -293,7 +293,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         return self.embedding_.without_each_row(targets)
 
     def _refitted_losses(self) -> tuple[dict[str, LeftOutLoss], int]:
-        if self._fitted_by != settings_of(self):  # what other settings teach says nothing of this model
+        if self._fitted_by != settings_of(self):  # refits with other settings say nothing about this model
             return {}, 0
         if self._refitted is None:
             self._refitted = refitted_losses(self, ClassTargets(len(self.classes_)))

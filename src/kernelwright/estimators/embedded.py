@@ -1,4 +1,4 @@
-"""What estimators of a conditional embedding share: settings, parts of a fit, what is read off the embedding."""
+"""The base of estimators with a conditional embedding: settings, fitted parts, and values read from the embedding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["EMBEDDING_CONSTRAINTS", "EmbeddingEstimator"]
 EMBEDDING_CONSTRAINTS: dict[str, Any] = {
     "kernel": [Kernel, StrOptions({"precomputed"}), None],
     "features": [FeatureMap, None],
-    "learn": "no_validation",  # learning_method and solver_of have advice where a class is passed for an object
+    "learn": "no_validation",  # learning_method and solver_of give advice if a class is passed instead of an object
     "solver": "no_validation",
     "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     "scale": [StrOptions({"auto", "standard", "unit"}), None],
@@ -33,7 +33,7 @@ EMBEDDING_CONSTRAINTS: dict[str, Any] = {
 
 
 class EmbeddingEstimator(KernelEstimator):
-    """An estimator that leaves an ``embedding_`` behind; what it predicts of the outputs is a subclass's."""
+    """An estimator with a fitted ``embedding_``. Subclasses turn its outputs into predictions."""
 
     embedding_: FittedEmbedding
 
@@ -48,7 +48,7 @@ class EmbeddingEstimator(KernelEstimator):
         return self.embedding_.outputs(X)
 
     def output_blocks(self, X: Any, n_rows: int | None = None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield kernel values with the training points (or features), raw outputs and support, some rows at a time."""
+        """Yield kernel values with the training points (or features), raw outputs and support, by blocks of rows."""
         X = self._check_new(X)
         for values, outputs, support in self.embedding_.blocks(X, n_rows=n_rows):
             yield values.double(), outputs, support
@@ -56,9 +56,9 @@ class EmbeddingEstimator(KernelEstimator):
     def embedding_weights(self, X: Any) -> np.ndarray:
         """Return ``A^-1 k(x)`` of Eq. (2): the weight of each training row in ``E[g(Y) | x] ~ sum_i w_i g(y_i)``.
 
-        The factor of A is not kept after ``fit``, so each call solves anew. Only an exact solution has them.
+        Only an exact solution has these weights. The factor of A is not kept after ``fit``, so each call solves again.
         """
         check_is_fitted(self)
         if self.solver_ != "exact":
-            raise ValueError(f"Weights of all training rows exist with solver='exact' only, not {self.solver_!r}.")
+            raise ValueError(f"Weights of all training rows exist only with solver='exact'. Got {self.solver_!r}.")
         return self.embedding_.row_weights(self._check_new(X))

@@ -1,4 +1,4 @@
-"""The scikit-learn face that the learners of a kernel function share."""
+"""The base class of the scikit-learn estimators that learn a kernel function."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class KernelLearner(BaseEstimator):
-    """What the learners share: a fit by any regression over pairs, ``predict`` and ``score``."""
+    """The base of kernel learners: a fit by any regression over pairs, ``predict`` and ``score``."""
 
     hyperkernel: HyperKernel | None
     bound: float | str | None
@@ -47,7 +47,7 @@ class KernelLearner(BaseEstimator):
     kernel_: LearnedKernel
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, regressor: PairRegressor) -> PairFit:
-        """Check, call, store what all learners have; what is left is in the record."""
+        """Check the data, fit, and store the common attributes; the record holds the rest."""
         self._validate_params()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
         problem = pair_problem(
@@ -61,7 +61,7 @@ class KernelLearner(BaseEstimator):
         )
         basis = BasisPlan(self.hyperkernel, self.solver, self.learn)
         found = fit_pairs(problem, basis, regressor, bound=self.bound, random=generator(self.random_state))
-        self.__dict__.pop("classes_", None)  # of another fit
+        self.__dict__.pop("classes_", None)  # from an earlier fit
         if problem.classes is not None:
             self.classes_ = problem.classes
         self.kernel_, self.solver_, self.history_ = found.kernel, found.solver, found.history
@@ -69,14 +69,14 @@ class KernelLearner(BaseEstimator):
         return found
 
     def predict(self, X: Any, Z: Any = None) -> np.ndarray:
-        """Return the matrix ``k*(x_i, z_j)``; without Z that of X with itself."""
+        """Return the matrix ``k*(x_i, z_j)``; without Z, the matrix ``k*(x_i, x_j)``."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         Z = X if Z is None else validate_data(self, Z, dtype=np.float64, reset=False)
         return self.kernel_(X, Z)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the share of the variance of similarities (or of the ideal kernel of labels) that is explained."""
+        """Return R^2: the explained share of the variance of the similarities (or of the ideal kernel of labels)."""
         target = target_matrix(y, self.coding)
         known = ~np.isnan(target)
         gap = (self.predict(X) - target)[known]

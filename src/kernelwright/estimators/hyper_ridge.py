@@ -22,9 +22,9 @@ __all__ = ["HyperKernelRidge"]
 class HyperKernelRidge(KernelLearner):
     """A kernel function learned by ridge regression over pairs of points, from similarities or from labels [Liu2021]_.
 
-    Give it objects as rows of numbers and a matrix of similarities between them (judgements, alignment scores, a
-    metric or a kernel from elsewhere, positive definite or not, with gaps or without): ``kernel_`` is a function that
-    has these values, as nearly as the data support, and that can be asked for new objects. Or give it labels, for the
+    It takes objects as rows of numbers, and a matrix of similarities between them: judgements, alignment scores, or
+    another kernel, positive definite or not, with or without missing values. ``kernel_`` is a function that
+    approximates these values and can be evaluated at new objects. With labels instead of a matrix, the target is the
     ideal kernel.
 
     Parameters
@@ -32,56 +32,56 @@ class HyperKernelRidge(KernelLearner):
     hyperkernel : HyperKernel or None, default=None
         ``None`` is :class:`kernelwright.hyperkernels.Sum`, Gaussian hyper-kernels of eight widths.
     ridge : float, "auto" or str, default="auto"
-        "auto" is chosen by leaving out points. A number is lambda of Eq. (4). "m^-0.5" is the theory's kind of
-        schedule, with any exponent, in the number m of points.
+        "auto" is chosen by leaving out points. A number is lambda of Eq. (4). "m^-0.5" (with any exponent) is a
+        schedule in the number m of points, as in the theory.
     bias : bool, default=True
-        Take the mean off the targets and add a constant, which log-like similarities need. Far from all points the
-        kernel returns to it; it is kept near the mean.
+        Subtract the mean of the targets and add a constant; log-like similarities need it. The constant stays near the
+        mean, and the kernel returns to it far from all points.
     nonnegative : bool, default=False
-        Allow no negative weights: ``kernel_`` is then positive definite by construction, and a poor fit to what is not.
+        Allow no negative weights: ``kernel_`` is then positive definite by construction, and fits indefinite targets
+        poorly.
     bound : float, "auto" or None, default=None
-        Cut the values of ``kernel_`` to [-bound, bound], which may cost it its definiteness; "auto" is the largest
-        target.
+        Clip the values of ``kernel_`` to [-bound, bound]. It may then no longer be positive definite. "auto" is the
+        largest absolute target.
     symmetric : bool, default=True
-        Whether a matrix of similarities must be symmetric. With ``False`` each ordered pair is an observation of its
-        own: (i, j) and (j, i) may differ, or be known one way only. The fit is that of all ordered pairs, and
-        ``kernel_`` is symmetric in any case, as every function in a hyper-RKHS is.
+        Whether a matrix of similarities must be symmetric. With ``False``, each ordered pair is one observation: (i, j)
+        and (j, i) may differ, or only one of them may be known. ``kernel_`` is always symmetric, like every function in
+        a hyper-RKHS.
     solver : str or an object of :mod:`kernelwright.hyper`, default="auto"
-        Which functions the kernel is made of, and how many pairs it is learned from. "exact" (``ExactPairs()``) is
-        Eq. (6) on all pairs, to about 100 points. "midpoint" (``Midpoints(n=20)``) uses that Gaussian hyper-kernels
-        separate: far faster, and the choice of "auto" (``AutoPairs()``) for them. "nystroem" (``LandmarkPairs(n=30)``)
-        is Eq. (9), for all hyper-kernels. "partitioned" (``Partition(4)``) is Algorithm 1: any of them on random
-        parts of the points, and the mean.
+        The functions that the kernel is made of, and the number of pairs it is learned from. "exact" (``ExactPairs()``)
+        is Eq. (6) on all pairs, for up to about 100 points. "midpoint" (``Midpoints(n=20)``) is much faster and needs
+        Gaussian hyper-kernels, which separate; "auto" (``AutoPairs()``) chooses it for them. "nystroem"
+        (``LandmarkPairs(n=30)``) is Eq. (9), for all hyper-kernels. "partitioned" (``Partition(4)``) is Algorithm 1:
+        the mean over random parts of the points, each with any of these solvers.
     learn : "held-out", HeldOutMetric or None, default=None
-        "held-out" (``HeldOutMetric(max_iter=30)``) learns the numbers of the hyper-kernel, with a length scale for each
-        feature, by gradient on the error at points that are left out.
+        "held-out" (``HeldOutMetric(max_iter=30)``) learns the parameters of the hyper-kernel, with one length scale for
+        each feature, by gradient descent on the error at held-out points.
     coding : {"signed", "indicator"}, default="signed"
-        Targets of labels: 1 and -1 (``y y^T`` for two classes) or 1 and 0 (delta).
+        Targets from labels: 1 and -1 (``y y^T`` for two classes) or 1 and 0 (delta).
     class_weight : dict, "balanced" or None, default=None
-        With labels: the weight of a pair is the product of its classes'.
+        With labels: the weight of a pair is the product of its class weights.
     refine : bool or "auto", default="auto"
-        Whether what the hyper-kernel leaves over of a given matrix is smoothed over pairs of the known points. A
-        Gaussian hyper-kernel sees of a pair its length and midpoint only; this sees the rest, and keeps all points
-        for it. "auto" does it where the solver is left to "auto", from 20 to 3000 points, if it explains a tenth of
-        the rest at points that are left out.
+        Whether the residual on a given matrix is smoothed over pairs of known points and added. A Gaussian hyper-kernel
+        sees only the length and the midpoint of a pair; the refinement sees more, but must keep all points. "auto"
+        refines if the solver is "auto", there are 20 to 3000 points, and it explains a tenth of the squared residual
+        at held-out points.
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
     kernel_ : LearnedKernel
-        A kernel like any other: in :class:`EmbeddingClassifier`, :class:`KreinSVC` or scikit-learn's
-        ``SVC(kernel=...)``.
+        A kernel for :class:`EmbeddingClassifier`, :class:`KreinSVC` or scikit-learn's ``SVC(kernel=...)``.
     ridge_ : float
-        Of the first part, if there are several.
+        The ridge; of the first part, if there are several.
     ridges_, errors_ : ndarray
-        Ridges that were compared, and root mean squared errors at left-out points in units of the targets' spread
-        (before a refinement).
+        The ridges that were compared, and their root mean squared errors at held-out points, in units of the targets'
+        spread and before a refinement.
     solver_ : {"exact", "nystroem", "midpoint"}
-        What was used.
+        The solver that was used.
     classes_ : ndarray
-        If labels were given.
+        Only if labels were given.
     history_ : list of Step
-        Of the learning of the hyper-kernel.
+        Steps of learning the hyper-kernel.
     n_iter_, n_features_in_, feature_names_in_
 
     Examples
@@ -135,20 +135,20 @@ class HyperKernelRidge(KernelLearner):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HyperKernelRidge:
-        """Learn a kernel of the points X.
+        """Learn a kernel function from the points X and their targets y.
 
         Parameters
         ----------
         X : array or data frame of shape (m, d)
         y : array of shape (m, m) or (m,)
-            A symmetric matrix of similarities, NaN where nothing is known; or labels, for the ideal kernel.
+            A symmetric matrix of similarities, with NaN for unknown pairs; or labels, for the ideal kernel.
         sample_weight : array of shape (m, m) or (m,), default=None
-            Weights of pairs (with a matrix), or of points: a pair then has the product.
+            Weights of pairs (with a matrix), or of points: the weight of a pair is then the product.
         """
         regressor = PairRidge(self.ridge, self.bias, self.nonnegative, self.refine)
         found = self._fit(X, y, sample_weight, regressor).coefficients
         self.ridge_ = found.ridge
-        for name in ("ridges_", "errors_"):  # of another fit
+        for name in ("ridges_", "errors_"):  # from an earlier fit
             self.__dict__.pop(name, None)
         if found.errors is not None:
             self.ridges_, self.errors_ = np.array(RIDGES), np.sqrt(found.errors)

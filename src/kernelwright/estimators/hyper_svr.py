@@ -21,10 +21,10 @@ __all__ = ["HyperKernelSVR"]
 class HyperKernelSVR(KernelLearner):
     """A kernel function learned by support vector regression over pairs of points, Eq. (8) of [Liu2021]_.
 
-    The loss does not count errors below ``epsilon`` and grows linearly, so that outliers among the similarities
-    matter less than in :class:`HyperKernelRidge`, whose parameters it shares. Exactly (to about 100 points) through
-    scikit-learn's SVR on unique pairs; beyond, the squared loss above ``epsilon``, linear in the functions of
-    "midpoint" or "nystroem".
+    The loss ignores errors below ``epsilon`` and grows linearly above, so outliers among the similarities matter less
+    than in :class:`HyperKernelRidge`. The exact solution (up to about 100 points) uses scikit-learn's SVR on unique
+    pairs. The other solvers use the squared loss above ``epsilon``, with a linear model on the functions of "midpoint"
+    or "nystroem".
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ class HyperKernelSVR(KernelLearner):
     C : float or "auto", default="auto"
         Weight of the errors; "auto" is chosen by leaving out points.
     epsilon : float or str, default="auto"
-        Errors up to it are free: "auto" is a tenth of the similarities' standard deviation (0.1 with labels), "m^-1" a
-        schedule in the number of points.
+        Errors up to ``epsilon`` are ignored. "auto" is a tenth of the standard deviation of the similarities (0.1 with
+        labels); "m^-1" is a schedule in the number m of points.
     bound, symmetric, solver, learn, coding, class_weight, random_state
-        As of :class:`HyperKernelRidge`. "auto" is exact to 60 points; other solvers learn from 20,000 pairs if nothing
-        else is said. Without ``symmetric``, the values of (i, j) and (j, i) are averaged first.
+        As in :class:`HyperKernelRidge`. The solver "auto" is exact up to 60 points; the other solvers learn from 20,000
+        pairs by default. With ``symmetric=False``, the values of (i, j) and (j, i) are averaged first.
 
     Attributes
     ----------
@@ -86,15 +86,15 @@ class HyperKernelSVR(KernelLearner):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HyperKernelSVR:
-        """Learn a kernel of the points X.
+        """Learn a kernel function from the points X and their targets y.
 
         Parameters
         ----------
         X : array or data frame of shape (m, d)
         y : array of shape (m, m) or (m,)
-            A symmetric matrix of similarities, NaN where nothing is known; or labels, for the ideal kernel.
+            A symmetric matrix of similarities, with NaN for unknown pairs; or labels, for the ideal kernel.
         sample_weight : array of shape (m, m) or (m,), default=None
-            Weights of pairs (with a matrix), or of points: a pair then has the product.
+            Weights of pairs (with a matrix), or of points: the weight of a pair is then the product.
         """
         self.C_ = self._fit(X, y, sample_weight, PairSVR(self.C, self.epsilon)).coefficients.ridge
         return self

@@ -34,39 +34,39 @@ from kernelwright.storage.saved import saved
 __all__ = ["KreinSVC"]
 
 LIKE_DISTANCES = (
-    "Each row of this kernel matrix is smallest at its own object, as a row of distances is, but large values must "
-    "mean alike. If these are distances, use their negatives or np.exp(-D / D_train.mean()), at fit and at prediction "
-    "alike. If they are similarities, put those of each object with itself on the diagonal."
+    "Each row of this kernel matrix is smallest at its own object, like a row of distances, but large values must mean "
+    "similar. If these are distances, use their negatives or np.exp(-D / D_train.mean()), both at fit and at "
+    "prediction. If they are similarities, put the similarity of each object with itself on the diagonal."
 )
 
 
 @saved("krein-svc", fields="classes_ kernel_ C_ points_ coefficients_ intercept_ signature_ support_")
 class KreinSVC(ClassifierMixin, KernelEstimator):
-    """A support vector classifier on any symmetric similarity, also one with negative eigenvalues.
+    """A support vector classifier for any symmetric similarity, even with negative eigenvalues.
 
     The kernel matrix of the training rows is corrected (:func:`kernelwright.similarity.indefinite.correct`), a
     :class:`sklearn.svm.SVC` is fitted to it, and the same correction of new rows is folded into its coefficients,
     ``f(x) = k(x)^T (P a) + b``: a prediction costs one row of kernel values and one product. ``signature_`` says how
-    indefinite the matrix was. Where it was not, all corrections are the plain support vector machine.
+    indefinite the matrix was. If it was positive semidefinite, every correction gives the plain support vector machine.
 
     Parameters
     ----------
     kernel : Kernel, callable, "precomputed" or None, default=None
         A kernel of this library; a symmetric function ``(X, Z) -> matrix`` of arrays of numbers; "precomputed", where
-        ``X`` is the kernel matrix (at prediction: new rows against training rows). Large values mean alike: what looks
-        like distances brings a :class:`~kernelwright.DistanceMatrixWarning`. ``None`` is a Gaussian at the median
-        distance of the inputs as they are.
+        ``X`` is the kernel matrix (at prediction: new rows against training rows). Large values mean similar; a matrix
+        that looks like distances gives a :class:`~kernelwright.DistanceMatrixWarning`. ``None`` is a Gaussian with the
+        median distance between the unscaled inputs as its length scale.
     C : float or "auto", default=1.0
-        Weight of the slack, as in SVC. "auto" is the best of a few in cross-validation, relative to the spread of the
-        corrected kernel.
+        Weight of the slack, as in SVC. "auto" is the best of a few values in cross-validation, relative to the spread
+        of the corrected kernel.
     correction : {"clip", "flip", "shift", "none"}, default="clip"
         What happens to negative eigenvalues. "clip" sets them to zero. "flip" takes their absolute values, which is
-        KSVM of [Loosli2016]_: a stationary point of the problem in the Krein space. "shift" adds the most negative
-        one to the diagonal. "none" leaves them: the solver then finds *a* stationary point of a problem that is not
-        convex, and which one depends on where it starts.
+        KSVM of [Loosli2016]_: a stationary point of the problem in the Krein space. "shift" adds the size of the most
+        negative one to the diagonal. "none" keeps them: the problem is then not convex, and the solver finds *a*
+        stationary point that depends on its start.
     class_weight : dict, "balanced" or None, default=None
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With three classes or more: a column for each class (votes of the pairwise machines and, within a vote, their
+        With three or more classes: one column for each class (votes of the pairwise machines, ties broken by
         confidence) or for each pair of classes.
     tol : float, default=1e-3
         Accuracy of the solver, as in SVC.
@@ -78,22 +78,23 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
     signature_ : Signature
         Signs of the eigenvalues of the kernel matrix before correction.
     kernel_ : Kernel
-        The kernel, with its length scale set if that was "median"; a function is wrapped into a kernel.
+        The kernel, with its length scale set if it was "median"; a function is wrapped as a kernel.
     support_ : ndarray of int
         Rows of ``X`` that are support vectors of the corrected problem.
     points_ : ndarray
-        The training points that predictions need: with "clip" and "flip" on an indefinite kernel all, else the
-        support vectors.
+        The training points that predictions need: all of them with "clip" and "flip" on an indefinite kernel, otherwise
+        the support vectors.
     coefficients_ : ndarray of shape (n_pairs, n_points)
-        ``P a`` of each pair of classes; positive outputs are the first class of a pair, with two classes the second.
+        ``P a`` of each pair of classes. A positive output means the first class of the pair; with two classes, the
+        second.
     intercept_ : ndarray of shape (n_pairs,)
     n_features_in_, feature_names_in_
 
     Notes
     -----
-    Equal rows with equal labels are one row with the sum of their weights, in the spectrum too (not with
-    "precomputed"). :meth:`predict` is the largest decision value: ``SVC(break_ties=True)``. Cost is cubic, memory
-    quadratic in the number of rows. Nothing is random.
+    Equal rows with equal labels are merged into one row with the sum of their weights, also in the spectrum (not with
+    "precomputed"). :meth:`predict` returns the class of the largest decision value, as ``SVC(break_ties=True)`` does.
+    Cost is cubic and memory quadratic in the number of rows. Nothing is random.
 
     Examples
     --------
@@ -121,7 +122,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
     }
 
     signature_: Signature
-    scaler_: Any = None  # inputs are taken as they are
+    scaler_: Any = None  # inputs are not scaled
 
     def __init__(
         self,
@@ -148,7 +149,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         X : array-like of shape (n, d), or of shape (n, n) with kernel="precomputed"
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
-            Factors of ``C``; rows of weight zero do not exist.
+            Factors of ``C``; rows of weight zero are ignored.
         """
         self._validate_params()
         kernel = self._start_kernel()
@@ -163,7 +164,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
                 warnings.warn(LIKE_DISTANCES, DistanceMatrixWarning, stacklevel=2)
             machine = fit_machine(K, rows.y, rows.weights, C=self.C, correction=self.correction, tol=self.tol)
         used = np.flatnonzero(machine.coefficients.any(0))
-        # Of precomputed values only a training object's place is needed to find its column in new rows.
+        # With precomputed values, a training object is only the index of its column in new rows.
         self.points_ = points.numpy()[used, : 1 if isinstance(kernel, Precomputed) else None]
         self.classes_, self.kernel_, self.C_, self.signature_ = classes, kernel, machine.C, machine.signature
         self.coefficients_, self.intercept_ = machine.coefficients[:, used], machine.intercept
@@ -178,13 +179,13 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         return FunctionKernel(self.kernel)
 
     def _pairwise(self, X: Any) -> np.ndarray:
-        """Return outputs of the machines, a column for each pair of classes."""
+        """Return the outputs of the machines, one column for each pair of classes."""
         new = self._new_points(X)
         P = torch.from_numpy(self.coefficients_.T)
         return torch.cat([K @ P for K in self._kernel_blocks(new)]).numpy() + self.intercept_
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return signed distances of two classes; a column for each class or pair of more, as SVC has them."""
+        """Return decision values as SVC does: signed for two classes, otherwise a column for each class or pair."""
         outputs = self._pairwise(X)
         if len(self.classes_) == 2:
             return outputs.ravel()
@@ -204,10 +205,10 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
 def check_factors(
     model: KreinSVC, kernel: Kernel, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Dataset, np.ndarray, np.ndarray]:
-    """Check training data: rows of positive weight (a factor of C), the classes, and numbers of the given rows."""
-    given = isinstance(kernel, Precomputed)  # which has words of its own for values that are missing
+    """Check training data; return rows of positive weight (a factor of C), the classes and the original row indices."""
+    given = isinstance(kernel, Precomputed)  # it has its own error for missing values
     X, y = check_rows(model, X, y, vectors=kernel.takes_vectors or given, finite=not given)
-    check_labels(y)  # before its classes are weighed
+    check_labels(y)  # before class weights are computed
     weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True, copy=True)
     if not isinstance(model.class_weight, str):
         check_class_weight(model.class_weight)
@@ -222,9 +223,9 @@ def check_factors(
 
 
 def encoded(kernel: Kernel, rows: Dataset, number: np.ndarray) -> tuple[Dataset, np.ndarray]:
-    """Return rows as the kernel sees them, equal vectors of equal labels merged, and the number of the first of each.
+    """Return the rows as the kernel sees them, with equal rows of equal labels merged, and the first index of each.
 
-    A weight here is a factor of C, so that weights of equal rows add up, whatever they are.
+    Weights are factors of C here, so the weights of equal rows add up.
     """
     if rows.points is not None:
         return rows, number
