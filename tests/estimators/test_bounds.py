@@ -164,7 +164,7 @@ def test_what_breaks_a_guarantee_is_said():
         (lambda m: m.risk_bound("holdout", X=[[1.0]]), "both X and y"),
         (lambda m: m.risk_bound("bernstein"), "must be one of"),
         (lambda m: m.risk_bound("rademacher", loss="error"), "use 'holdout'"),
-        (lambda m: m.risk_bound("leave-one-out", [[1.0]], [1]), "Only method='holdout' takes rows"),
+        (lambda m: m.risk_bound("leave-one-out", [[1.0]], [1]), "Only method='holdout' takes X and y"),
         (lambda m: m.risk_bound(beta=1.5), "between 0 and 1"),
     ],
 )

@@ -467,7 +467,7 @@ def test_nothing_is_said_of_overfitting_where_there_is_none(moons, wine):
 
 def test_probabilities_that_are_far_too_timid_are_told():
     X, y = load_iris(return_X_y=True)
-    with pytest.warns(kw.CalibrationWarning, match="far too timid"):
+    with pytest.warns(kw.CalibrationWarning, match="probabilities are underconfident"):
         EmbeddingClassifier(Gaussian(3.0), learn=None, ridge=1.0, probability="clip").fit(X, y)
 
 

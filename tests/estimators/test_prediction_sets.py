@@ -308,7 +308,7 @@ def test_a_label_never_seen_counts_as_missed():
 
 
 def test_scores_of_mapie_have_no_leave_one_out():
-    with pytest.raises(ValueError, match="marginal coverage only"):
+    with pytest.raises(ValueError, match="and marginal coverage"):
         PredictionSets(EmbeddingClassifier(), conformity="aps", class_conditional=True).fit(*blobs(40))
 
 

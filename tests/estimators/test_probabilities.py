@@ -128,7 +128,7 @@ def test_far_more_often_right_than_stated_is_timid():
     labels = np.arange(40) % 2
     (found,) = said(labels, probabilities(labels, 0.65))
     assert found.category is CalibrationWarning
-    assert "100 % of the rows that are left out are told right, with a mean confidence of 65 %" in str(found.message)
+    assert "the accuracy on rows left out is 100 %, but the mean confidence is 65 %" in str(found.message)
     assert said(labels, probabilities(labels, 0.75)) == []
 
 

@@ -90,9 +90,7 @@ def check(
     sums_suffice = plan.explicit and not shares
     if is_dask(X):
         if groups is not None:
-            raise ValueError(
-                "'groups' is not supported for Dask collections: the rows of a group would have to be in one place."
-            )
+            raise ValueError("'groups' is not supported for Dask collections: a group would have to be in one place.")
         return _check_chunks(model, X, y, sample_weight, sums_suffice=sums_suffice)
     kernel = plan.kernel
     given = isinstance(kernel, Precomputed)  # it reports missing values itself

@@ -1,4 +1,4 @@
-"""The scikit-learn face of the conditional mean embedding of any target: numbers, vectors or labels."""
+"""The scikit-learn estimator of the conditional mean embedding, for targets that are numbers, vectors or labels."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class ConditionalMeanEmbedding(KernelEstimator):
     """The whole conditional distribution of a target, as weights on the training rows.
 
     ``E[g(Y) | X = x]`` is estimated by ``sum_i w_i(x) g(y_i)`` for any function g, with the weights
-    ``w(x) = (K + n ridge I)^-1 k(x)``: Eq. (2) of [Hsu2018]_. One fit therefore answers questions that are asked
-    later: means, moments, probabilities of events, quantiles, samples.
+    ``w(x) = (K + n ridge I)^-1 k(x)``: Eq. (2) of [Hsu2018]_. So one fit gives means, moments, probabilities of events,
+    quantiles and samples.
 
     The kernel and the ridge are learned by the embedding's own validation loss, the mean of
     ``|l(y_i, .) - mu_{-i}(x_i)|^2`` in the space of the target kernel l [Grunewalder2012]_, in closed form.
@@ -49,25 +49,24 @@ class ConditionalMeanEmbedding(KernelEstimator):
     ----------
     kernel : Kernel, "precomputed" or None, default=None
         ``None`` is the library's default for tables, :class:`kernelwright.kernels.Tabular`, on its own views of the
-        columns. The inputs of a given kernel are left untouched. With "precomputed", ``X`` is the kernel matrix (at
+        columns. The inputs of a given kernel are not scaled. With "precomputed", ``X`` is the kernel matrix (at
         prediction: new rows against training rows).
     ridge : float or "auto", default="auto"
-        lambda: the start value where it is learned, the value itself where it is not (then "auto" is 0.01).
+        lambda: the initial value if it is learned, otherwise the value itself (then "auto" is 0.01).
     learn : str, object of :mod:`kernelwright.learning` or None, default="auto"
         How hyperparameters are chosen, by the squared loss of the target's features. "leave-one-out": each row by the
         embedding of all others. "folds": each fold by the embedding of the other folds. "auto": the library's recipe,
-        leave-one-out on a sample of 800 to 2000 rows. "median": length scales at the median distance. ``None``: as
-        given. Words stand for objects with their default settings, such as ``Folds(5)``.
+        leave-one-out on a sample of 800 to 2000 rows. "median": length scales at the median distance. ``None``: nothing
+        is learned. Strings are short forms of objects with default settings, such as ``Folds(5)``.
     target_kernel : Kernel or None, default=None
-        The kernel l between targets. It says which errors count in learning, and what :meth:`sample` spreads over; it
-        is not learned, and :meth:`expectation` and :meth:`quantile` use it for nothing else. ``None`` is a Gaussian
-        at the median distance between standardised numbers, and the Kronecker delta between labels. A given kernel
-        sees the targets as they are.
+        The kernel l between targets. It defines the loss of learning and the space of :meth:`sample`; it is not
+        learned, and :meth:`expectation` and :meth:`quantile` do not use it. ``None`` is a Gaussian at the median
+        distance between standardised numbers, and the Kronecker delta between labels. A given kernel sees the unscaled
+        targets.
     prior : {"zero", "marginal"}, default="zero"
-        What the embedding returns to far from all data. "zero" is Eq. (2) to the letter: there all weights, and so
-        all expectations, shrink to zero. With "marginal", the mass that the weights miss is given to all training
-        rows alike: weights have sum one, and expectations move with a shift of g. Prefer it for numbers whose mean
-        is far from zero.
+        The embedding far from all data. "zero" is exactly Eq. (2): all weights, and so all expectations, shrink to
+        zero. With "marginal", the missing mass of the weights is shared equally by all training rows: weights sum to
+        one, and a constant added to g is added to its expectation. Use it for numbers whose mean is far from zero.
     random_state : int, RandomState or None, default=None
         For the sample of rows that "auto" learns from. No global random state is used.
 
@@ -75,26 +74,26 @@ class ConditionalMeanEmbedding(KernelEstimator):
     ----------
     embedding_ : FactorisedEmbedding
         The solved embedding (:class:`kernelwright.embedding.conditional.FactorisedEmbedding`). Parts of it: ``kernel_``
-        (a copy of ``kernel`` with the learned numbers), ``ridge_``, ``scaler_``, ``points_`` (distinct training rows as
-        the kernel sees them), ``factor_`` (the Cholesky factor of ``K + n ridge I``), ``jitter_`` (what had to be added
-        to that diagonal so that it could be factorised, with a :class:`~kernelwright.NumericalRepairWarning`).
+        (a copy of ``kernel`` with the learned parameters), ``ridge_``, ``scaler_``, ``points_`` (distinct training rows
+        as the kernel sees them), ``factor_`` (the Cholesky factor of ``K + n ridge I``), ``jitter_`` (number added to
+        the diagonal so that it could be factorised, with a :class:`~kernelwright.NumericalRepairWarning`).
     target_space_ : TargetSpace
         The distinct targets, ``values_`` (sorted), and the kernel between them, ``target_kernel_``.
     targets_ : ndarray
         The training targets, in the order of the rows of ``X``.
     classes_ : ndarray
-        The labels; only where targets are labels.
+        The labels; only if the targets are labels.
     objective_ : float
-        Value of the objective that was learned by (NaN where there was none).
+        Value of the learning objective (NaN if there was none).
     history_ : list of Step
     n_iter_ : int
     n_features_in_, feature_names_in_
 
     Notes
     -----
-    Targets are labels if they are strings, booleans, a pandas categorical or of dtype object; whole numbers of any
-    integer dtype are numbers. Equal rows with equal targets are merged and counted. Cost is cubic, memory quadratic
-    in the number of distinct rows; so is the size of a pickle.
+    Targets are labels if they are strings, booleans, a pandas categorical or of dtype object; integers are numbers.
+    Equal rows with equal targets are merged and counted. Cost is cubic in the number of distinct rows; memory and the
+    size of a pickle are quadratic.
 
     Examples
     --------
@@ -160,14 +159,14 @@ class ConditionalMeanEmbedding(KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Inputs; a list of strings where the kernel takes strings.
+            Inputs; a list of strings if the kernel takes strings.
         Y : array-like of shape (n,) or (n, p)
             Real numbers, vectors or labels.
         """
         self._validate_params()
         method, kernel = learning_method(self.learn, type(self).__name__), self._start_kernel()
         refuse_shares(method)
-        given = isinstance(kernel, Precomputed)  # which has words of its own for values that are missing
+        given = isinstance(kernel, Precomputed)  # it has its own error for missing values
         X, Y = check_any_rows(self, X, Y, vectors=kernel.takes_vectors or given, finite=not given)
         distinct = DistinctTargets.of(Y)
         space = TargetSpace.of(distinct, self.target_kernel)
@@ -189,17 +188,17 @@ class ConditionalMeanEmbedding(KernelEstimator):
 
     @property
     def classes_(self) -> np.ndarray:
-        """The labels, sorted; only where targets are labels."""
+        """The sorted labels; only if the targets are labels."""
         space = vars(self).get("target_space_")
         if space is None or space.kind != "labels":
-            raise AttributeError(f"{type(self).__name__} has 'classes_' once it is fitted to labels.")
+            raise AttributeError(f"{type(self).__name__} has 'classes_' only after a fit to labels.")
         return space.values
 
     def weights(self, X: Any) -> np.ndarray:
         """Return ``(K + n ridge I)^-1 k(x)`` of Eq. (2) for each row x: the weight of every training row.
 
-        Weights may be negative and need not have sum one (with ``prior="marginal"`` they have). Equal training rows
-        share their weight.
+        Weights may be negative and need not sum to one (with ``prior="marginal"`` they do). Equal training rows share
+        their weight.
 
         Returns
         -------
@@ -215,10 +214,10 @@ class ConditionalMeanEmbedding(KernelEstimator):
         ----------
         X : array-like
         g : callable, mapping, array-like or None, default=None
-            A callable gets the array of all training targets and returns its values there, of shape (n,) or (n, q).
-            A mapping gives a number for each label. An array holds the values of g at the training targets itself.
-            ``None`` is the target: the mean of numbers and vectors, the raw probability of each of ``classes_``
-            for labels (Eq. 5: they may leave [0, 1]).
+            A callable takes the array of all training targets and returns values of shape (n,) or (n, q). A mapping
+            gives a number for each label. An array holds the values of g at the training targets. ``None`` is the
+            target itself: the mean of numbers and vectors, and for labels the raw probability of each of
+            ``classes_`` (Eq. 5: they may be outside [0, 1]).
 
         Returns
         -------
@@ -230,17 +229,16 @@ class ConditionalMeanEmbedding(KernelEstimator):
         return outputs.reshape(len(outputs), *values.shape[1:])
 
     def quantile(self, X: Any, q: Any, *, method: str = "rearrange") -> np.ndarray:
-        """Return quantiles of a real target: the smallest training target with at least q of the mass up to it.
+        """Return quantiles of a real target: the smallest training target with at least the mass q up to it.
 
         Parameters
         ----------
         X : array-like
         q : float or sequence of floats in [0, 1]
         method : {"rearrange", "clip"}
-            Weights may be negative; a distribution may not. "rearrange" keeps the signs, gives the mass that is
-            missing from one to all training rows alike, and sorts the distribution function. "clip" sets negative
-            weights to zero and divides by the sum, as Eq. (6) does for classes; it blurs the tails where a smooth
-            kernel makes many weights negative.
+            How negative weights are handled. "rearrange" keeps the signs, shares the missing mass equally among all
+            training rows, and sorts the distribution function. "clip" sets negative weights to zero and divides by
+            the sum, as Eq. (6) does for classes; it blurs the tails if a smooth kernel makes many weights negative.
 
         Returns
         -------
@@ -259,12 +257,12 @@ class ConditionalMeanEmbedding(KernelEstimator):
         return quantiles[:, 0] if levels.ndim == 0 else quantiles
 
     def sample(self, X: Any, size: int) -> np.ndarray:
-        """Return training targets that stand for the conditional distribution at each row, by kernel herding.
+        """Return training targets that represent the conditional distribution at each row, by kernel herding.
 
-        The plain mean of g over the sample follows ``E[g(Y) | x]``, with an error that falls about like 1/size for g
-        in the space of the target kernel (random draws: like 1/sqrt(size)) [Chen2010]_. Nothing is drawn at random:
-        the same row gives the same sample, and a smaller sample is the beginning of a larger one. A sample has mass
-        one; what the weights miss of it is given to all training rows alike.
+        The mean of g over the sample approximates ``E[g(Y) | x]``, with an error of about 1/size for g in the space of
+        the target kernel (random draws: 1/sqrt(size)) [Chen2010]_. Nothing is random: the same row gives the same
+        sample, and a smaller sample is the beginning of a larger one. The missing mass of the weights is shared
+        equally by all training rows.
 
         Returns
         -------
@@ -272,13 +270,13 @@ class ConditionalMeanEmbedding(KernelEstimator):
         """
         new, space = self._new_points(X), self.target_space_
         if not isinstance(size, Integral) or size < 1:
-            raise ValueError(f"The 'size' parameter of sample must be a whole number of at least 1. Got {size!r}.")
+            raise ValueError(f"The 'size' parameter of sample must be an integer of at least 1. Got {size!r}.")
         L, marginal = space.gram(), space.marginal()
         blocks = (whole(self.embedding_.masses(K), marginal) for K in self._kernel_blocks(new))
         return space.values[torch.cat([herd(L, masses, int(size)) for masses in blocks]).numpy()]
 
     def score(self, X: Any, y: Any) -> float:
-        """Return minus the mean of ``|l(y, .) - mu(x)|^2`` over new rows: larger is better, for one and the same l."""
+        """Return minus the mean of ``|l(y, .) - mu(x)|^2`` over new rows: larger is better, for the same kernel l."""
         new, Y, space = self._new_points(X), check_any_targets(y), self.target_space_
         check_consistent_length(new, Y)
         space.refuse_others(Y)
@@ -291,7 +289,7 @@ class ConditionalMeanEmbedding(KernelEstimator):
 
 
 def refuse_shares(method: LearningMethod) -> None:
-    """Refuse shares of the rows that only bounds ask for."""
+    """Raise an error for shares of the rows that only bounds need."""
     if method.kernel_share is not None or method.holdout_share is not None:
         raise ValueError(
             "ConditionalMeanEmbedding learns from all rows: kernel_share and holdout_share are for the bounds of "

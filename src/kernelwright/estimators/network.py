@@ -1,4 +1,4 @@
-"""The scikit-learn face of embedding networks."""
+"""The scikit-learn estimator of embedding networks."""
 
 from __future__ import annotations
 
@@ -57,47 +57,47 @@ class EmbeddingNetworkClassifier(
 ):
     """A network whose last layer is a conditional embedding, solved in closed form [Hsu2018]_.
 
-    The network is learned through the solution: every batch is embedded by ridge regression onto one-hot labels, and
-    the gradient of its loss goes back to the network in closed form. Weights, biases and the ridge are learned
-    together by ``mean loss + tau r``, ``r = alpha |W|`` (Eq. 12), where ``alpha^2 = sup k(x, x)``. The final embedding
-    is solved on all training rows by a sum over batches.
+    The network is trained through the solution: every mini-batch is embedded by ridge regression onto one-hot labels,
+    and the gradient of its loss is backpropagated in closed form. Weights, biases and the ridge are learned together by
+    ``mean loss + tau r``, ``r = alpha |W|`` (Eq. 12), where ``alpha^2 = sup k(x, x)``. The final embedding is solved on
+    all training rows by a sum over batches.
 
     Parameters
     ----------
     module : torch.nn.Module, networks.MLP or None, default=None
-        Any network from inputs to features (it is copied, with its weights), or a fully connected one:
-        :class:`~kernelwright.networks.MLP` says how, and ``None`` is ``MLP(hidden)``.
+        Any network from inputs to features (it is copied, with its weights), or a fully connected network described by
+        :class:`~kernelwright.networks.MLP`. ``None`` is ``MLP(hidden)``.
     hidden : sequence of int, default=(96, 32)
-        Widths of the fully connected network, where ``module`` is None; the last is the number of features.
+        Widths of the fully connected network, if ``module`` is None; the last is the number of features.
     kernel : Kernel or None, default=None
-        ``None`` is the linear kernel on the features, by algebra of their number (Algorithm 2). Any other kernel on the
-        features costs algebra of the number of rows, in every batch and at the end (Algorithm 1).
+        ``None`` is the linear kernel on the features, with matrices as large as their number (Algorithm 2). Any other
+        kernel needs matrices as large as the number of rows, in every batch and at the end (Algorithm 1).
     learn : {"auto", "rademacher", "held-out"}, learning.Rademacher or learning.HeldOut, default="auto"
-        What a batch is scored by. ``Rademacher(complexity_weight, epsilon=...)`` is Eq. (12), with n in the weight the
-        number of training rows; ``HeldOut(complexity_weight, epsilon=..., share=0.5)`` is Eq. (13), with that share of
-        each batch scored by the embedding of the rest. "auto" is Eq. (12) with the weight "4e/n" and the loss clipped
-        at 0.1, or Eq. (13) with half of each batch scored where a batch has fewer than twice as many rows as there are
-        features, which an embedding could fit whatever they are. Mind that ``epsilon`` of the objects (and words) is
-        1e-15 unless you pass another: the published clip, whose steep slopes train far worse than those of 0.1.
+        The objective of a mini-batch. ``Rademacher(complexity_weight, epsilon=...)`` is Eq. (12), where n in the weight
+        is the number of training rows. ``HeldOut(complexity_weight, epsilon=..., share=0.5)`` is Eq. (13), with that
+        share of each batch held out and scored by the embedding of the rest. "auto" is Eq. (12) with the weight "4e/n"
+        and the loss clipped at 0.1; or Eq. (13) with half of each batch held out, if a batch has fewer than twice as
+        many rows as features and the embedding could fit it perfectly. Note that ``epsilon`` of the objects (and their
+        short forms) is 1e-15 by default, the published clip: its steep gradients train much worse than a clip of 0.1.
     head : networks.HeadOptions or None, default=None
         The ridge, the intercept and alpha; ``None`` is ``HeadOptions()``.
     training : networks.Training or None, default=None
         Batches, epochs, learning rate, early stopping, checkpoint, device and precision; ``None`` is ``Training()``.
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
-        Map from raw outputs to probabilities, fitted on leave-one-out outputs ("auto" is "softmax"); or any
+        Map from raw outputs to probabilities, fitted to leave-one-out outputs ("auto" is "softmax"); or any
         scikit-learn calibrator, as in :class:`~kernelwright.EmbeddingClassifier`.
     scale : {"auto", "standard", "unit", None}, default="auto"
-        What is done to the inputs first: "auto" standardises for the fully connected network and leaves the inputs of
-        a given one untouched.
+        Scaling of the inputs. "auto" standardises the inputs of the fully connected network and does not scale those of
+        a given module.
     class_weight : dict, "balanced" or None, default=None
     warm_start : bool, default=False
         Start from the network and the ridge of the last fit.
     callback : callable or None, default=None
         Called with a :class:`~kernelwright.learning.Step` after each epoch; raise ``StopIteration`` to stop.
     random_state : int, RandomState or None, default=None
-        For the first weights, batches and dropout. No global random state is changed.
+        For the initial weights, batches and dropout. No global random state is changed.
     verbose : int, default=0
-        If positive, the log ``kernelwright`` has a line every so many epochs.
+        If positive, write a line to the log ``kernelwright`` every ``verbose`` epochs.
 
     Attributes
     ----------
@@ -109,24 +109,24 @@ class EmbeddingNetworkClassifier(
     kernel_ : Kernel or None
     scaler_, ridge_, points_
     coefficients_ : ndarray
-        W, a row for each feature (the last for the intercept); with a kernel V, a row for each of ``points_``.
+        W, one row for each feature (the last for the intercept); with a kernel V, one row for each of ``points_``.
     jitter_ : float
-        What had to be added to the diagonal of the final system so that it could be factorised, with a
-        :class:`~kernelwright.NumericalRepairWarning`; 0 where nothing had to be.
+        Number added to the diagonal of the final system so that it could be factorised, with a
+        :class:`~kernelwright.NumericalRepairWarning`; usually 0.
     n_support_rows_ : int
-        Training rows that made the unit of :meth:`support`.
+        Number of training rows behind the unit of :meth:`support`.
     link_ : Link
-        From raw outputs to probabilities: ``probability_map_``, ``class_prior_`` and ``trust_``.
+        The map from raw outputs to probabilities: ``probability_map_``, ``class_prior_`` and ``trust_``.
     complexity_, objective_ : float
     history_ : list of Step
-        One for each epoch, means over its batches.
+        One step for each epoch, with means over its batches.
     n_iter_, batch_size_ : int
     n_features_in_, feature_names_in_
 
     Notes
     -----
-    Inputs of more than two dimensions (images, sequences) reach a given ``module`` in their shape, as float32; the
-    fully connected network takes them flat. Ctrl-C ends training with a warning and keeps the best epoch.
+    Inputs of more than two dimensions (images, sequences) are passed to a given ``module`` in their shape, as float32;
+    for the fully connected network they are flattened. Ctrl-C ends training with a warning and keeps the best epoch.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class EmbeddingNetworkClassifier(
     module_, kernel_, scaler_ = (part_of("embedding_", name) for name in ("module", "kernel", "scaler"))
     ridge_, points_, jitter_ = (part_of("embedding_", name) for name in ("ridge", "points", "jitter"))
     coefficients_, n_support_rows_ = (part_of("embedding_", name) for name in ("coefficients", "n_support_rows"))
-    _n_features_out = part_of("embedding_", "n_features")  # scikit-learn's name, for those of the features
+    _n_features_out = part_of("embedding_", "n_features")  # scikit-learn's name for the number of output features
 
     def __init__(
         self,
@@ -196,16 +196,17 @@ class EmbeddingNetworkClassifier(
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> EmbeddingNetworkClassifier:
         """Train the network, solve the embedding on all rows and calibrate its probabilities.
 
-        X and y may be Dask arrays or data frames: the network learns from at most 50,000 of their rows, and the
-        embedding is summed up over all of them where they are.
+        X and y may be Dask arrays or data frames. The network learns from at most 50,000 of their rows, and the
+        embedding is summed up over all rows where they are.
 
         Parameters
         ----------
         X, y : array-like
         sample_weight : array-like of shape (n,), optional
-            How much each row counts, relative to the others.
+            Relative row weights.
         groups : array-like of shape (n,), optional
-            Rows that belong together (of one patient, say) are held out and left out together.
+            Group labels of rows that belong together, for example of one patient. They are held out and left out
+            together.
         """
         self._validate_params()
         with progress(self.verbose):
@@ -224,7 +225,7 @@ class EmbeddingNetworkClassifier(
         return self
 
     def _plan(self) -> NetworkPlan:
-        """Return what is asked for, words made objects."""
+        """Return the settings, with short forms replaced by objects."""
         owner = type(self).__name__
         if self.module is None:
             checked_widths(self.hidden, owner)
@@ -244,7 +245,7 @@ class EmbeddingNetworkClassifier(
         )
 
     def _keep(self, trained: TrainedNetwork, solved: SolvedNetwork, found: FittedLink, info: ClassInfo) -> None:
-        """Keep what predictions and bounds need; warn of a fit that rows left out contradict."""
+        """Store what predictions and bounds need; warn if leave-one-out predictions contradict the fit."""
         goal, result, head, judged = trained.goal, trained.result, solved.head, solved.judged
         self.classes_, self.class_weight_ = info.classes, info.class_weight
         self.embedding_, self.link_ = solved.fitted, found.link

@@ -1,4 +1,4 @@
-"""From what a user passes to a network classifier to checked rows."""
+"""Checks of the rows that a user passes to a network classifier."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INPUTS: dict[str, Any] = {"dtype": [np.float64, np.float32], "allow_nd": True}  
 def check_network_rows(
     model: Any, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> tuple[Dataset, ClassInfo, Chunks | None]:
-    """Check the rows: those to learn from, what is known of their labels, and all of them where they are elsewhere."""
+    """Check the rows; return those to learn from, their class information, and all rows if they are in chunks."""
     if is_dask(X):
         return _check_chunks(model, X, y, sample_weight, groups)
     X, y = check_rows(model, X, y, vectors=True, **INPUTS)
@@ -32,20 +32,20 @@ def _check_chunks(
     model: Any, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> tuple[Dataset, ClassInfo, Chunks | None]:
     if groups is not None:
-        raise ValueError("'groups' is not there for Dask collections: rows of a group would have to lie in one place.")
+        raise ValueError("'groups' is not supported for Dask collections: a group would have to be in one place.")
     validate_data(model, example_row(X), skip_check_array=True)  # names and number of columns
     chunks, classes, weighted = DaskRows.read(X, y, sample_weight, model.class_weight, model, **INPUTS)
     many = len(chunks) > chunks.n_gathered
     if many and model.kernel is not None:
         raise ValueError(
-            f"A kernel on top of the network needs all {len(chunks)} rows in one place. Use kernel=None, whose "
-            "embedding is summed up where the rows are."
+            f"A kernel on top of the network needs all {len(chunks)} rows in one place. Use kernel=None, which needs "
+            "only sums over the rows."
         )
     some = chunks.take(chunks.some_rows(np.random.default_rng(seed_of(model.random_state))))
     return _merged(some), ClassInfo(classes, chunks.factors, weighted), chunks if many else None
 
 
 def _merged(block: Block, groups: np.ndarray | None = None) -> Dataset:
-    """Return rows with equal ones of a table merged."""
+    """Return the rows; equal rows of a table are merged."""
     rows = Dataset.of(block, groups).with_mean_weight_one()
     return rows.merged()[0] if block.X.ndim == 2 and len(block.X) <= MERGE_UP_TO else rows

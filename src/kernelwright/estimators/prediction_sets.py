@@ -1,4 +1,4 @@
-"""Sets of classes with a promised coverage, around any classifier."""
+"""Prediction sets with a chosen coverage, for any classifier."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ from kernelwright.uncertainty.set_calibration import (
 
 __all__ = ["PredictionSets"]
 
-CROSS_UP_TO = 2000  # rows; beyond, hyperparameters hide little, and further fits cost more
+CROSS_UP_TO = 2000  # rows; beyond, learned hyperparameters add little bias, and more fits are expensive
 
 
 @saved("prediction-sets", fields="classifier_ classes_ method_ calibration_")
 class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Conformal prediction sets: the classes that a row may well have, with a promised coverage.
+    """Conformal prediction sets: sets of plausible classes with a chosen coverage.
 
     Parameters
     ----------
     classifier : estimator
-        With ``predict_proba`` or ``decision_function``: any classifier here, or of scikit-learn. A copy is fitted.
+        Any classifier with ``predict_proba`` or ``decision_function``, from here or scikit-learn. A copy is fitted.
     coverage : float, default=0.9
-        Share of new rows whose set is to hold the true class.
+        Share of new rows whose set should contain the true class.
     by : {"class"} or None, default=None
-        "class" promises the coverage for the rows of each class, and not only on average over all: sets of rare and
-        hard classes become larger.
+        "class" gives the coverage for the rows of each class, not only on average over all rows. Sets of rare and hard
+        classes become larger.
     method : {"auto", "cross", "leave-one-out", "split", "prefit"}, default="auto"
-        "cross" (CV+ of [Barber2021]_) fits ``n_folds`` further copies, each without a part of the rows, which calibrate
-        it: any classifier, all rows fit and all rows calibrate. "leave-one-out" is the jackknife+ [Barber2021]_ at the
-        price of one more matrix, because an embedding has its leave-one-out models in closed form; but all of them
-        share hyperparameters that have seen all rows, so on small and noisy tables sets fall short by some points.
-        "split" keeps ``calibration_share`` of the rows for calibration: any classifier, and the strongest guarantee.
-        "prefit" takes a classifier that is fitted already, on other rows. "auto" is "cross" for an
-        :class:`EmbeddingClassifier` of up to 2000 rows, beyond them leave-one-out where there is a closed form, and
-        otherwise split.
+        "cross" (CV+ of [Barber2021]_) fits ``n_folds`` more copies, each without one fold, which calibrates it. It
+        works with any classifier, and uses all rows for fitting and for calibration. "leave-one-out" is the jackknife+
+        [Barber2021]_. It costs one more matrix, because the leave-one-out models of an embedding have a closed form.
+        But they share hyperparameters that were learned from all rows, so on small and noisy tables the coverage is a
+        few points too low. "split" holds out ``calibration_share`` of the rows for calibration: any classifier, and the
+        strongest guarantee. "prefit" takes a classifier that was fitted on other rows. "auto" is "cross" for an
+        :class:`EmbeddingClassifier` of up to 2000 rows, beyond that "leave-one-out" if there is a closed form, and
+        otherwise "split".
     class_conditional : bool, default=False
         The same as ``by="class"``.
     conformity : {"probability", "aps", "raps", "top_k"}, default="probability"
-        What makes a class odd: one minus its probability, which gives the smallest sets; or a score of MAPIE (split and
-        prefit, not class-conditional), which needs ``pip install mapie``.
+        The conformity score. "probability" (one minus the probability of the class) gives the smallest sets. The others
+        are scores of MAPIE (only for "split" and "prefit", not by class), which need ``pip install mapie``.
     calibration_share : float, default=0.3
-        Of "split".
+        Share of calibration rows for "split".
     n_folds : int, default=10
-        Of "cross".
+        Number of folds for "cross".
     random_state : int, RandomState or None, default=None
-        Of "split" and "cross".
+        For "split" and "cross".
 
     Attributes
     ----------
@@ -70,20 +70,20 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     classes_ : ndarray
     method_ : str
     calibration_ : SetCalibration
-        What sets are made by (:mod:`kernelwright.uncertainty.set_calibration`). A part of it: ``n_calibration_``, the
-        number of rows that calibrate.
+        The calibration (:mod:`kernelwright.uncertainty.set_calibration`). A part of it: ``n_calibration_``, the number
+        of calibration rows.
     n_features_in_, feature_names_in_
 
     Notes
     -----
-    A set may be empty: where even the likeliest class is odder than almost all rows were. That is part of the promise;
-    a model that is right more often than ``coverage`` says nothing about its oddest rows.
+    A set may be empty, if even the most probable class conforms less than almost all calibration rows did. This is
+    correct: a model that is right more often than ``coverage`` gives empty sets to its least typical rows.
 
-    What is proved, for n exchangeable rows: "split" and "prefit" have ``coverage``; "cross" has at least
-    ``2 coverage - 1 - sqrt(2 / n)`` [Barber2021]_. What is measured: "cross" has ``coverage`` on twelve made-up tasks
-    of 30 to 500 rows (``docs/reliability.md``), with sets of about the size of those of "split" or smaller.
-    "leave-one-out" is not covered by the proof, for its hyperparameters have seen all rows. With ``groups`` rows of a
-    group are left out together, and the coverage is that of rows of new groups.
+    Guarantees for n exchangeable rows: "split" and "prefit" have ``coverage``; "cross" has at least
+    ``2 coverage - 1 - sqrt(2 / n)`` [Barber2021]_. In experiments, "cross" has ``coverage`` on twelve synthetic tasks
+    of 30 to 500 rows (``docs/reliability.md``), with sets of about the same size as "split" or smaller. The proof does
+    not cover "leave-one-out", because its hyperparameters are learned from all rows. With ``groups``, the rows of a
+    group are left out together, and the coverage is for rows of new groups.
 
     Examples
     --------
@@ -142,21 +142,21 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> PredictionSets:
-        """Fit the classifier, and calibrate its sets on rows that it has not seen.
+        """Fit the classifier, and calibrate the sets on held-out rows.
 
         Parameters
         ----------
         X, y : array-like
         sample_weight : array-like of shape (n,), optional
-            For the classifier. Sets hold the true class of that share of *rows*, whatever these weigh.
+            Row weights for the classifier. The coverage counts *rows*, whatever their weights.
         groups : array-like of shape (n,), optional
-            Rows that belong together calibrate only models that have seen none of them. Passed on to the classifier
-            where its ``fit`` takes them.
+            Group labels. The rows of a group calibrate only models that were fitted without that group. They are passed
+            to the classifier if its ``fit`` takes them.
         """
         self._validate_params()
         if self.conformity != "probability" and (self._promise().by_class or self.method in ("leave-one-out", "cross")):
             raise ValueError(
-                f"conformity={self.conformity!r} comes with method='split' or 'prefit' and marginal coverage only."
+                f"conformity={self.conformity!r} needs method='split' or 'prefit', and marginal coverage (by=None)."
             )
         if self.method == "prefit":
             check_is_fitted(self.classifier)
@@ -176,7 +176,7 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return Promise(self.coverage, by_class=self.class_conditional or self.by == "class")
 
     def _fitted(self, rows: LabelledRows) -> tuple[str, Any, SetCalibration]:
-        """Return the method that is used, the classifier of all its rows, and the calibration."""
+        """Return the method, the fitted classifier and the calibration."""
         promise = self._promise()
         method = self._pick_method(len(rows)) if self.method == "auto" else self.method
         if method == "leave-one-out":
@@ -192,8 +192,8 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.__sklearn_tags__().input_tags.pairwise:
             raise ValueError(
                 f"method={method!r} cannot divide a matrix of kernel values, whose columns are training rows. "
-                "Fit the classifier to some rows and use method='prefit' with the others, or 'leave-one-out' if it has "
-                "that."
+                "Fit the classifier to some rows and use method='prefit' with the others, or use 'leave-one-out' if it "
+                "is available."
             )
         if method == "split":
             class_labels(rows.y, self)
@@ -211,14 +211,14 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return "cross" if few else "leave-one-out"
 
     def _calibrated(self, classifier: Any, X: Any, y: np.ndarray) -> SetCalibration:
-        """Calibrate a classifier at rows that it has not seen."""
+        """Calibrate a classifier on held-out rows."""
         if self.conformity == "probability":
             return calibrate_split(classifier, X, y, self._promise())
         how = {"conformity": self.conformity, "random_state": self.random_state}
         return calibrate_by_mapie(classifier, X, y, coverage=self.coverage, **how)
 
     def predict_set(self, X: Any) -> np.ndarray:
-        """Return which classes are in the set of each row: a boolean array, a column for each of ``classes_``."""
+        """Return the set of each row as a boolean array, with one column for each of ``classes_``."""
         check_is_fitted(self)
         return self.calibration_.sets(X)
 
@@ -235,5 +235,5 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 def has_closed_form(classifier: Any) -> bool:
-    """Tell whether all leave-one-out models of a fitted classifier are known."""
+    """Return whether the leave-one-out models of a fitted classifier have a closed form."""
     return isinstance(classifier, EmbeddingClassifier) and classifier.solver_ in ("exact", "explicit")

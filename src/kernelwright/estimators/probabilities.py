@@ -1,4 +1,4 @@
-"""What classifiers with calibrated probabilities share: predictions, risk bounds and warnings."""
+"""The base of classifiers with calibrated probabilities: predictions, risk bounds and warnings."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from kernelwright.uncertainty.risk import RiskTerms, check_method, held_out_boun
 
 __all__ = ["ProbabilityClassifier", "warn_of_bad_fit"]
 
-NOWHERE = 0.1  # support below which raw outputs say nothing
+NOWHERE = 0.1  # support below which raw outputs carry no information
 
 
 class ProbabilityClassifier(ClassifierMixin):
-    """All that is predicted from raw outputs. A subclass has ``_outputs_and_support`` and leaves a link behind."""
+    """Predictions from raw outputs. A subclass implements ``_outputs_and_support`` and stores a fitted link."""
 
     classes_: np.ndarray
     class_weight: Any
-    class_weight_: np.ndarray  # what the rows of each class are weighted by, relative to each other
+    class_weight_: np.ndarray  # relative weights of the classes
     _outputs_and_support: Callable[[Any], tuple[Tensor, Tensor]]  # of each row
     complexity_: float
     link_: Link
     _risk: RiskTerms
-    _holdout: tuple[np.ndarray, np.ndarray] | None  # losses and wrong answers at rows that were kept from the fit
+    _holdout: tuple[np.ndarray, np.ndarray] | None  # losses and errors at held-out rows
 
     probability_map_ = part_of("link_", "probability_map")
     class_prior_ = part_of("link_", "prior")
@@ -45,29 +45,29 @@ class ProbabilityClassifier(ClassifierMixin):
 
     @by_chunks
     def raw_outputs(self, X: Any) -> np.ndarray:
-        """Return ``f(x)`` of Eq. (5), a column for each class: estimates of probabilities that may leave [0, 1]."""
+        """Return ``f(x)`` of Eq. (5), one column per class: estimates of probabilities that may be outside [0, 1]."""
         return self._outputs_and_support(X)[0].numpy()
 
     @by_chunks
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return raw outputs (Eq. 5); for two classes the second less the first, as scikit-learn has it."""
+        """Return raw outputs (Eq. 5); for two classes the second minus the first, as in scikit-learn."""
         outputs = self.raw_outputs(X)
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
     @by_chunks
     def predict_proba(self, X: Any, *, unweighted: bool = False) -> np.ndarray:
-        """Return calibrated probabilities, a column for each of ``classes_``.
+        """Return calibrated probabilities, one column for each of ``classes_``.
 
-        Where a row has less :meth:`support` than is usual, they are drawn to the class frequencies, and far from all
-        training rows they are these (except with ``probability="clip"``, which is Eq. (6) to the letter).
+        If a row has less :meth:`support` than usual, they move towards the class frequencies, and far from all training
+        rows they equal them (except with ``probability="clip"``, which is exactly Eq. (6)).
 
         Parameters
         ----------
         X : array-like
         unweighted : bool, default=False
-            With ``class_weight`` probabilities are those of the weighted population, in which each class is as
-            frequent as its weight makes it, and so are the answers of :meth:`predict`. ``True`` gives those of rows as
-            they come: each divided by the weight of its class, and brought to sum one again.
+            With ``class_weight``, the probabilities (and :meth:`predict`) are for the weighted population, in which the
+            frequency of a class is multiplied by its weight. ``True`` gives those of the unweighted population: each is
+            divided by the weight of its class, and they are normalised again.
         """
         return np.exp(self.predict_log_proba(X, unweighted=unweighted))
 
@@ -81,7 +81,7 @@ class ProbabilityClassifier(ClassifierMixin):
         return log_p.numpy()
 
     def predict_with_support(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return :meth:`predict_proba` and :meth:`support` at the price of one of them."""
+        """Return :meth:`predict_proba` and :meth:`support` at the cost of one of them."""
         outputs, support = self._outputs_and_support(X)
         return self.link_(outputs, support).exp().numpy(), support.numpy()
 
@@ -92,7 +92,7 @@ class ProbabilityClassifier(ClassifierMixin):
         return self.classes_[best]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy: the share of rows (of their weight) whose class is predicted right."""
+        """Return the accuracy: the (weighted) share of rows whose class is predicted correctly."""
         if not is_dask(X):
             return super().score(X, y, sample_weight)
         return dask_mean(self._hits, X, y, sample_weight)
@@ -102,13 +102,13 @@ class ProbabilityClassifier(ClassifierMixin):
 
     @by_chunks
     def support(self, X: Any) -> np.ndarray:
-        """Return how much the training rows say about each row.
+        """Return how well the training rows support a prediction at each row.
 
-        It is the kernel's value with the nearest training row (for explicit features one over the leverage), in units
-        of what only a hundredth of the training rows stay below with respect to the others. So about one row in a
-        hundred of the same kind lies below 1; many rows below 1 are rows of another kind, and near 0 the model
-        has nothing to go by. Where inputs are squashed or features periodic, it falls beyond the range of the
-        training rows as a kernel on plain inputs would.
+        It is the largest kernel value with a training row (for explicit features, one over the leverage), divided by
+        the 1 % quantile of the same number for training rows left out. So about one row in a hundred from the same
+        distribution is below 1. Many rows below 1 mean another distribution, and near 0 the model has no information.
+        With squashed inputs or periodic features, it also falls outside the range of the training rows, as a kernel on
+        plain inputs would.
 
         Examples
         --------
@@ -126,8 +126,8 @@ class ProbabilityClassifier(ClassifierMixin):
     def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
         """Return the entropy (in nats) of the label at each row: high at class boundaries and far from the data.
 
-        Both estimates are made of raw outputs. Where a row has almost no :meth:`support` (below 0.1), these say
-        nothing, and the entropy goes over to that of the class frequencies.
+        Both estimates use raw outputs. If a row has almost no :meth:`support` (below 0.1), these carry no information,
+        and the entropy moves to that of the class frequencies.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class ProbabilityClassifier(ClassifierMixin):
         method : {"embedding", "clip"}
             The embedding's own estimate, Eq. (37), or the entropy of the clip-normalised outputs, Eq. (33).
         clip : bool, default=False
-            Lift the estimates of "embedding" that are slightly negative to zero.
+            Set slightly negative estimates of "embedding" to zero.
         """
         if method not in ("embedding", "clip"):
             raise ValueError(
@@ -156,18 +156,18 @@ class ProbabilityClassifier(ClassifierMixin):
         ----------
         method : str, default="rademacher"
             "rademacher" is Theorem 4 of [Hsu2018]_, Eq. (11). It is almost always vacuous. "rademacher-fixed-kernel"
-            has 4e / sqrt(n) in place of 4e, and holds where the kernel was learned from other rows than the embedding
-            (``kernel_share`` of the learning method) or not learned at all. "holdout", the tightest, needs rows that
-            were not fitted: pass them, or let ``fit`` keep some (``holdout_share`` of the learning method).
-            "leave-one-out" is an estimate with no guarantee, and an upper limit (``upper``) that holds about as often
-            as it says. For an exact solution of up to 2000 rows it learns anew without each of ten parts, once.
+            has 4e / sqrt(n) instead of 4e. It holds if the kernel was learned from other rows than the embedding
+            (``kernel_share`` of the learning method) or not learned at all. "holdout", the tightest, needs held-out
+            rows: pass them, or let ``fit`` hold some out (``holdout_share`` of the learning method). "leave-one-out" is
+            an estimate without guarantee; its upper limit (``upper``) holds about as often as stated. For an exact
+            solution of up to 2000 rows, its first call refits the model without each of ten folds.
         X, y : array-like, optional
-            Rows that the model has never seen, for "holdout"; they must be independent, so of groups one row each.
+            Rows that the model has never seen, for "holdout". They must be independent: only one row of each group.
         beta : float, default=0.05
             The bound may fail with this probability.
         loss : {"clipped", "error"}, default="clipped"
-            Cross entropy of the raw outputs clipped at 1/e, or the share of wrong answers ("holdout" and
-            "leave-one-out" only).
+            Cross entropy of the raw outputs clipped at 1/e, or the error rate (only for "holdout" and
+            "leave-one-out").
 
         Returns
         -------
@@ -192,23 +192,23 @@ class ProbabilityClassifier(ClassifierMixin):
         if method == "holdout":
             return held_out_bound(*self._held_out(X, y), loss, beta)
         if X is not None or y is not None:
-            raise ValueError(f"Only method='holdout' takes rows. Got some with method={method!r}.")
+            raise ValueError(f"Only method='holdout' takes X and y. Got them with method={method!r}.")
         if method == "leave-one-out":
             refitted, n_parts = self._refitted_losses()
             return left_out_estimate(self._risk.left_out[loss], loss, beta, refitted.get(loss), n_parts)
         return training_bound(self._risk, method, self.complexity_, beta)
 
     def _refitted_losses(self) -> tuple[dict[str, LeftOutLoss], int]:
-        """Return losses of rows left out of everything, and of how many parts; none where that is not at hand."""
+        """Return the losses at rows left out of learning too, and the number of folds; empty if not available."""
         return {}, 0
 
     def _held_out(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return clipped losses and wrong answers at given rows, or at those that ``fit`` has kept."""
+        """Return clipped losses and errors at given rows, or at those that ``fit`` has held out."""
         if X is None and y is None:
             if self._holdout is None:
                 raise ValueError(
                     "A held-out bound needs rows that were not fitted. Pass them, risk_bound('holdout', X, y), or fit "
-                    "EmbeddingClassifier(learn=learning.Auto(holdout_share=0.3)), which keeps some for this."
+                    "EmbeddingClassifier(learn=learning.Auto(holdout_share=0.3)), which holds some out."
                 )
             return self._holdout
         if X is None or y is None:
@@ -221,19 +221,19 @@ class ProbabilityClassifier(ClassifierMixin):
     def _losses(self, outputs: Tensor, support: Tensor, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         answers = self.classes_[self.link_(outputs, support).argmax(1).numpy()]
         known = np.isin(y, self.classes_)
-        losses = np.ones(len(y))  # a label that was never seen has no output: the largest loss
+        losses = np.ones(len(y))  # an unknown label has no output and gets the largest loss
         targets = one_hot(np.searchsorted(self.classes_, y[known]), len(self.classes_))
         losses[known] = clipped_losses(outputs[torch.from_numpy(known)], targets)
         return losses, answers != y
 
 
-FITTED, APART, JUDGED_FROM = 0.98, 0.3, 20  # shares of rows that are told, and rows below which luck decides
+FITTED, APART, JUDGED_FROM = 0.98, 0.3, 20  # accuracies, and the number of rows below which they are too noisy
 
 
 def warn_of_bad_fit(answers: Tensor, fitted: TrainingSet, log_p: Tensor, left_out: TrainingSet) -> None:
-    """Warn where rows left out contradict the fit: predicted no better than by chance, or far better than stated.
+    """Warn if leave-one-out predictions contradict the fit: no better than chance, or much better than stated.
 
-    ``answers`` are the numbers of the classes named at fitted rows, ``log_p`` those of probabilities at rows left out.
+    ``answers`` are the predicted class indices at fitted rows, ``log_p`` the log probabilities at rows left out.
     """
     if left_out.n_units < JUDGED_FROM:
         return
@@ -243,17 +243,17 @@ def warn_of_bad_fit(answers: Tensor, fitted: TrainingSet, log_p: Tensor, left_ou
     told = float(fitted.weights @ (answers == fitted.targets.argmax(1)).double()) / fitted.total_weight
     if told >= FITTED and right <= most and told - right > APART:
         warnings.warn(
-            f"The model overfits: it tells {100 * told:.0f} % of its training rows, but only {100 * right:.0f} % of "
-            f"the rows that are left out, where the most frequent class alone would tell {100 * most:.0f} %. Use "
-            "learn='auto', a larger ridge or a longer length scale; or there is nothing to learn.",
+            f"The model overfits: its accuracy is {100 * told:.0f} % on training rows, but only {100 * right:.0f} % on "
+            f"rows left out, where always predicting the most frequent class has {100 * most:.0f} %. Use "
+            "learn='auto', a larger ridge or a longer length scale. Or the inputs say nothing about the classes.",
             OverfitWarning,
             stacklevel=4,
         )
     elif right - sure > APART:
         warnings.warn(
-            f"The probabilities are far too timid: {100 * right:.0f} % of the rows that are left out are told right, "
-            f"with a mean confidence of {100 * sure:.0f} %. Use learn='auto' or more rows of each class, or trust only "
-            "the order of the classes.",
+            f"The probabilities are underconfident: the accuracy on rows left out is {100 * right:.0f} %, but the mean "
+            f"confidence is {100 * sure:.0f} %. Use learn='auto' or more rows of each class, or use only the order of "
+            "the classes.",
             CalibrationWarning,
             stacklevel=4,
         )

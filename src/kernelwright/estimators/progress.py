@@ -1,4 +1,4 @@
-"""Progress of learning, by logging."""
+"""Logging of the progress of learning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger("kernelwright")
 
 @contextmanager
 def progress(verbose: int) -> Iterator[None]:
-    """Show the library's log inside where ``verbose`` asks for it: on standard error, unless it goes elsewhere."""
+    """Show the library's log inside the block if ``verbose`` is set: on standard error, unless it has a handler."""
     if not verbose:
         yield
         return
@@ -34,7 +34,7 @@ def progress(verbose: int) -> Iterator[None]:
 
 
 def with_lines(callback: Callable[[Step], Any] | None, every: int) -> Callable[[Step], Any] | None:
-    """Return the user's callback, with a line in the log before it every so many steps."""
+    """Return the user's callback, with a log line before it every ``every`` steps."""
     if not every:
         return callback
     steps = itertools.count()

@@ -1,4 +1,4 @@
-"""Learn anew without parts of the rows, to see what learning hides from closed-form leave-one-out."""
+"""Refits without each fold, to measure the bias of learning that closed-form leave-one-out cannot see."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kernelwright.uncertainty.risk import left_out_losses
 
 __all__ = ["refitted_losses", "without_parts"]
 
-REFITTED_UP_TO, REFITTED_PARTS = 2000, 10  # rows and parts, for an estimate of the risk without what learning hides
+REFITTED_UP_TO, REFITTED_PARTS = 2000, 10  # most rows, and folds, of a risk estimate that includes learning
 
 CalibrateStep = Callable[[Solution, FittedEmbedding, FitPlan], Calibrated]
 
@@ -32,19 +32,19 @@ CalibrateStep = Callable[[Solution, FittedEmbedding, FitPlan], Calibrated]
 def without_parts(
     rows: TrainingSet, n_parts: int, new_plan: Callable[[], FitPlan], calibrated: CalibrateStep, *, balanced: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return outputs and log probabilities of all rows, each by a model of the rows that are not in its part.
+    """Return outputs and log probabilities of all rows, each from a model fitted without the row's fold.
 
     Parameters
     ----------
     rows : TrainingSet
-        None of which are merged.
+        Rows, none of them merged.
     n_parts : int
     new_plan : callable
-        Gives a plan with a kernel that nothing was learned of.
+        Returns a plan with an unlearned kernel.
     calibrated : callable
         Fits the link of a solution.
     balanced : bool
-        Whether classes are to weigh the same in every part.
+        Whether classes have equal total weight in every fit.
     """
     folds = rows.random_parts(n_parts, generator(new_plan().random_state))
     outputs, log_p = torch.zeros_like(rows.targets), torch.zeros_like(rows.targets)
@@ -59,13 +59,13 @@ def without_parts(
             outputs[held], log_p[held] = rows.prior, torch.log(plan.targets.prior(some.targets, some.weights))
             continue
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the model of all rows has given its own
+            warnings.simplefilter("ignore")  # the model of all rows has already warned
             outputs[held], log_p[held] = _taught_by(some, rows.points[held], plan, calibrated)
     return outputs, log_p
 
 
 def _taught_by(data: TrainingSet, new: Tensor, plan: FitPlan, calibrated: CalibrateStep) -> tuple[Tensor, Tensor]:
-    """Return outputs and log probabilities at new points by a model of other rows."""
+    """Return outputs and log probabilities at new points, from a model fitted to other rows."""
     data = replace(data, weights=data.weights * (data.n_units / data.total_weight))
     if plan.method.shrinks_to_frequencies:
         data = replace(data, prior=plan.targets.prior(data.targets, data.weights))
@@ -80,9 +80,9 @@ def _taught_by(data: TrainingSet, new: Tensor, plan: FitPlan, calibrated: Calibr
 
 
 def refitted_losses(model: Any, targets: Targets) -> tuple[dict[str, LeftOutLoss], int]:
-    """Return losses at each part of the rows by all that the others teach, and the number of parts.
+    """Return the losses at each fold from a model fitted to the other folds, and the number of folds.
 
-    They exist for exact solutions of few rows, learned from these rows by the present settings.
+    They exist for exact solutions of few rows, fitted with the current settings.
     """
     plan, embedding = replace(plan_of(model), callback=None, targets=targets), model.embedding_
     elsewhere = model.kernel == "precomputed" or plan.method.kernel_share is not None

@@ -1,4 +1,4 @@
-"""An embedding of features that takes in more rows: an accumulator that estimators are composed with."""
+"""An embedding of features that can take more rows: an accumulator for estimators."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PointSums:
 
 
 def sum_points(block: Block, kernel: FeatureKernel, scaler: Any, targets: Targets) -> PointSums:
-    """Sum up a block, some rows at a time."""
+    """Compute the sums of a block, some rows at a time."""
     found: PointSums | None = None
     refuse_too_many_features(kernel.features)
     with torch.no_grad():
@@ -53,33 +53,33 @@ def sum_points(block: Block, kernel: FeatureKernel, scaler: Any, targets: Target
 
 
 def known_beforehand(kernel: FeatureKernel, *, learns: bool, scale: str | None) -> bool:
-    """Tell whether the features take nothing from the rows: neither learned numbers nor landmarks nor a scale."""
+    """Return whether the features do not depend on the rows: no learned parameters, landmarks or scale."""
     from_rows = isinstance(kernel.features, Nystroem) or getattr(kernel.features, "median", False)
     return not learns and scale is None and not from_rows
 
 
 @dataclass(frozen=True)
 class RunningEmbedding:
-    """Features, the sums over all rows so far, and a ridge: rows are added, and it is solved again."""
+    """Features, the sums over all rows so far, and a ridge. Rows can be added, and it is then solved again."""
 
     kernel: FeatureKernel
     scaler: Any
     targets: Targets
     sums: FeatureSums
     ridge: float
-    draws_to_prior: bool  # whether outputs are drawn to what the targets are without inputs
-    weighted: bool = False  # whether rows that were added came with weights
+    draws_to_prior: bool  # whether outputs shrink towards the marginal mean of the targets
+    weighted: bool = False  # whether any added rows had weights
 
     @classmethod
     def of(cls, embedding: FittedEmbedding, targets: Targets, draws_to_prior: bool) -> RunningEmbedding:
-        """Go on with an embedding of features."""
+        """Return a running embedding that continues a fitted embedding of features."""
         assert isinstance(embedding.kernel, FeatureKernel)
         assert embedding.sums is not None
         sums, ridge = embedding.sums, embedding.ridge
         return cls(embedding.kernel, embedding.scaler, targets, sums, ridge, draws_to_prior)
 
     def add(self, block: Block, *, weighted: bool = False) -> RunningEmbedding:
-        """Return the embedding with more rows. The absolute ridge n lambda was learned: it stays."""
+        """Return the embedding with more rows. The absolute ridge n lambda was learned and does not change."""
         before = self.sums
         new = sum_points(block, self.kernel, self.scaler, self.targets)
         new += PointSums(before.moments, before.low, before.high)
@@ -89,7 +89,7 @@ class RunningEmbedding:
         return replace(self, sums=sums, ridge=ridge, weighted=self.weighted or weighted)
 
     def _resampled(self, block: Block) -> TrainingSet:
-        """Return a fair sample of all rows so far, to calibrate on; of a class that it lacks at least one row."""
+        """Return a random sample of all rows so far, for calibration, with at least one row of each class."""
         sample, n_before, n_new = self.sums.sample, self.sums.n_rows, len(block.labels)
         random, n_chosen = np.random.default_rng(n_before), n_new
         if len(sample) + n_new > LEFT_OUT_ROWS:
@@ -104,7 +104,7 @@ class RunningEmbedding:
         return sample.unmerged().sample(LEFT_OUT_ROWS - len(chosen), generator(n_before)).joined(added)
 
     def widened(self, places: np.ndarray, targets: Targets, n_outputs: int) -> RunningEmbedding:
-        """Return the embedding with room for more outputs; ``places`` are those of the present ones."""
+        """Return the embedding with more outputs; ``places`` are the new indices of the present ones."""
         where, sample = torch.from_numpy(places), self.sums.sample
 
         def wide(columns: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Both stages of kernel learning in one estimator: a kernel from the labels, a classifier on it."""
+"""Two-stage kernel learning in one estimator: learn a kernel from the labels, then a classifier with it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["LearnedKernelClassifier"]
 
-LANDMARKS = (1000, 2500)  # fewest and most, of many rows
-SUPPORT_VECTORS_UP_TO = 3000  # rows; beyond, the spectrum of the kernel matrix takes too long
+LANDMARKS = (1000, 2500)  # fewest and most, for many rows
+SUPPORT_VECTORS_UP_TO = 3000  # rows; beyond, the eigenvalues of the kernel matrix take too long
 
 
 def _classifier_has(method: str) -> Any:
@@ -36,18 +36,19 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     learner : estimator or None, default=None
-        Stage 1: anything with ``fit(X, y)`` and ``kernel_``. ``None`` is :class:`HyperKernelRidge`.
+        Stage 1: any estimator with ``fit(X, y)`` and ``kernel_``. ``None`` is :class:`HyperKernelRidge`.
     classifier : estimator or None, default=None
         Stage 2: a classifier with a parameter ``kernel``, which is set to the learned one. ``None`` is
-        ``KreinSVC(C="auto")`` up to 3000 rows, and beyond an :class:`EmbeddingClassifier`, which has probabilities too.
+        ``KreinSVC(C="auto")`` up to 3000 rows, and beyond an :class:`EmbeddingClassifier`, which also has
+        probabilities.
     scale : {"standard", "unit", None}, default="standard"
-        What is done to the inputs first: the total variance that hyper-kernels go by is a sum over all features.
+        Scaling of the inputs. It matters because hyper-kernels use the total variance, a sum over all features.
 
     Attributes
     ----------
     learner_, classifier_ : estimators
     kernel_ : Kernel
-        Of scaled inputs.
+        The learned kernel, on scaled inputs.
     classes_ : ndarray
     n_features_in_, feature_names_in_
 
@@ -115,13 +116,13 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
         return self.classifier_.predict(new)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return decision values of the second stage."""
+        """Return the decision values of the second stage."""
         new = self._new(X)
         return self.classifier_.decision_function(new)
 
     @_classifier_has("predict_log_proba")
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Predict logarithms of probabilities, if the second stage has them."""
+        """Predict log probabilities, if the second stage has them."""
         new = self._new(X)
         return self.classifier_.predict_log_proba(new)
 
