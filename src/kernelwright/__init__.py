@@ -1,6 +1,6 @@
-"""Kernels made from data: embeddings that learn their own kernel, and kernel functions learned from pairs.
+"""Kernels learned from data: embeddings that learn their own kernel, and kernel functions learned from pairs.
 
-A name is loaded when it is first used, because importing torch and scikit-learn takes seconds.
+Names are imported when they are first used, because importing torch and scikit-learn takes seconds.
 """
 
 from difflib import get_close_matches
@@ -117,7 +117,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}{f'. Did you mean {near[0]!r}?' if near else ''}"
         )
-    globals()[name] = found  # from now on Python finds it by itself
+    globals()[name] = found  # so that Python finds it directly the next time
     return found
 
 

@@ -451,7 +451,7 @@ def test_overfitting_is_said_for_every_way_to_learn(learn):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 30)), np.arange(100) % 2
     model = EmbeddingClassifier(Gaussian(1e-3), learn=learn, ridge=1e-6)
-    with pytest.warns(kw.OverfitWarning, match=r"tells 100 % of its training rows, but only \d+ %"):
+    with pytest.warns(kw.OverfitWarning, match=r"accuracy is 100 % on training rows, but only \d+ %"):
         model.fit(X, y)
 
 

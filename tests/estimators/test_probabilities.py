@@ -117,8 +117,8 @@ def test_right_about_all_fitted_rows_and_none_the_wiser_is_overfitting():
     half = np.where(np.arange(40) % 4 < 2, labels, 1 - labels)
     (found,) = said(labels, probabilities(half, 0.6))
     assert found.category is OverfitWarning
-    assert "tells 100 % of its training rows, but only 50 %" in str(found.message)
-    assert "the most frequent class alone would tell 50 %" in str(found.message)
+    assert "accuracy is 100 % on training rows, but only 50 % on rows left out" in str(found.message)
+    assert "always predicting the most frequent class has 50 %" in str(found.message)
     better = np.where(np.arange(40) % 4 < 3, labels, 1 - labels)
     assert said(labels, probabilities(better, 0.6)) == []  # better than the most frequent class
     assert said(half, probabilities(half, 0.6)) == []  # no better at fitted rows: not overfitted

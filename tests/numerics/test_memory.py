@@ -158,7 +158,7 @@ def test_a_limit_below_what_the_program_itself_needs_is_one_sentence(tmp_path, k
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert f"kernelwright: The limit of memory set for this process ({name}) leaves" in done.stderr
+    assert f"kernelwright: The memory limit of this process ({name}) leaves" in done.stderr
     assert "Raise the limit." in done.stderr
 
 

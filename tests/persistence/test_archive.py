@@ -23,9 +23,9 @@ from tests.persistence.models import MODELS, X
     ("content", "sentence"),
     [
         (b"", "it is empty; expected a file written by kernelwright.save"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(100), "it is no model file; expected"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "it is not a model file; expected"),
         (b"PK\x03\x04" + bytes(100), "cut off or damaged .*; copy it again"),
-        (pickle.dumps(Gaussian(2.0)), "it is no model file"),
+        (pickle.dumps(Gaussian(2.0)), "it is not a model file"),
     ],
 )
 def test_a_file_of_something_else_is_refused_in_a_sentence(content, sentence, tmp_path):
@@ -45,12 +45,12 @@ def test_a_folder_is_refused_and_a_missing_file_is_missing(tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"version": 3}, r"made by a newer kernelwright \(format 3\), and this one reads formats up to 2; upgrade"),
-        ({"version": 1}, "format 1, that of kernelwright before its first release.*; fit the model again"),
+        ({"version": 3}, r"made by a newer kernelwright \(format 3\); this version reads formats up to 2; upgrade"),
+        ({"version": 1}, "format 1, from before the first release of kernelwright.*; fit the model again"),
         ({"version": "1"}, "manifest is not that of a model"),
         ({"version": True}, "manifest is not that of a model"),
         ({"format": "other"}, "manifest is not that of a model"),
-        ({"byteorder": "big"}, "byte order 'big'"),
+        ({"byteorder": "big"}, "byte order is 'big'"),
         ({"kernelwright": "9"}, "the digest differs"),
         ({"digest": None}, "the digest differs"),
     ],

@@ -44,7 +44,7 @@ def test_a_forged_file_with_a_right_digest_is_refused(name, tmp_path):
 def test_forged_numbers_of_a_module_of_ones_own_are_refused(tmp_path):
     entry = {"kind": "foreign module", "class": "OwnNet", "training": True, "learned": [], "numbers": {"a": 1}}
     forge(tmp_path / "model.kw", [entry])
-    refused(tmp_path / "model.kw", "are something else", module=OwnNet())
+    refused(tmp_path / "model.kw", "have the wrong type", module=OwnNet())
 
 
 @pytest.mark.parametrize("root", [{"ref": 5}, [1], {}])

@@ -133,7 +133,7 @@ for _ in range(150):
         (torch.ones(2).to_sparse(), "tensor"),
         (torch.ones(2, dtype=torch.complex64), "tensor"),
         (cycle, "contains itself"),
-        (deep, "more than 100 objects lie within each other"),
+        (deep, "more than 100 objects are nested in each other"),
         ("\ud800", "surrogate"),
         ({"\ud800": 1}, "surrogate"),
         (sys, "cannot be saved: it is a module"),

@@ -1,9 +1,9 @@
-"""Models in files: ``save`` and ``load``.
+"""Save and load models: ``save`` and ``load``.
 
-A file holds numbers and a description of objects, no code. Loading runs none and imports nothing that the file names: a
-file from a stranger is restored as data or refused.
+A file holds numbers and a description of objects, but no code. Loading runs no code from the file and imports nothing
+that the file names. So a file from an unknown source is either restored as data or rejected.
 
-Torch and scikit-learn are imported when a model is written or read, not before: what is no model is refused at once.
+Torch and scikit-learn are imported only when a model is written or read, so files that are not models fail fast.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ __all__ = ["check_model_file", "load", "save"]
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file, from which :func:`load` makes one that predicts the same to the last bit.
+    """Write a model to a file; :func:`load` restores a model with exactly the same predictions.
 
-    The file appears whole or not at all.
+    The file is written atomically.
 
     Parameters
     ----------
     model : estimator, kernel or feature map
-        Any of this library, fitted or not, alone or in a pipeline, a column transformer or another of scikit-learn's
-        common estimators. Lists and dictionaries of models work too.
+        Any object of this library, fitted or not, alone or in a pipeline, a column transformer or another common
+        estimator of scikit-learn. Lists and dictionaries of models also work.
     path : str or path-like
 
     Notes
     -----
-    A torch module of one's own is saved by its numbers; loading needs its architecture, see :func:`load`. A
-    ``random_state`` that is a generator is saved with its state: the next draw is the one it would have made. Settings
-    that belong to the running program and its disk (``callback``, ``checkpoint``, ``memory``) are left out, with a
-    warning. Functions and classes of one's own cannot be saved; the error names the attribute.
+    Of your own torch modules only the parameters are saved; loading needs the architecture, see :func:`load`. A
+    generator as ``random_state`` is saved with its state, so its next draw is the same. Settings that belong to the
+    running program (``callback``, ``checkpoint``, ``memory``) are not saved, with a warning. Your own functions and
+    classes cannot be saved; the error names the attribute.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     encoder = Encoder()
     root = encoder.value(model, type(model).__name__)
     for name in encoder.left_out:
-        warnings.warn(f"{name} is not part of the model and is not saved: it is None after loading.", stacklevel=2)
+        warnings.warn(f"{name} is not part of the model and is not saved. It is None after loading.", stacklevel=2)
     document = {"root": root, "table": encoder.table}
     with whole_file(path) as file:
         write_archive(file, document, encoder.arrays)
@@ -76,25 +76,25 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | Sequence[nn.Module
     ----------
     path : str or path-like
     module : torch module, or a list of them, default=None
-        The architecture of a network (or a kernel) of one's own class, built like the saved one; the file supplies
-        its numbers. Layers of ``torch.nn`` in a ``Sequential`` need none. A copy is used.
+        The architecture of a network (or a kernel) of your own class, built like the saved one; its parameters come
+        from the file. Layers of ``torch.nn`` in a ``Sequential`` do not need it. A copy is used.
 
     Returns
     -------
     estimator, kernel or feature map
-        On the CPU, wherever it was when it was saved.
+        Always on the CPU.
 
     Raises
     ------
     ModelFileError
         If the file is not a model file, is damaged, or was made by a newer version of the format.
     OSError
-        If there is no such file, or it may not be read.
+        If the file does not exist or cannot be read.
 
     Notes
     -----
-    Loading is safe whatever the file: no code is run, and no more memory is taken than the file is large. Predicting is
-    as safe as the source of the file, since the compiled parts of other libraries believe the numbers of a model.
+    Loading any file is safe: no code of the file is run, and the memory is limited by the size of the file. Predicting
+    is only as safe as the source of the file, because compiled code of other libraries trusts the numbers of a model.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | Sequence[nn.Module
 
 
 def check_model_file(path: str | os.PathLike[str]) -> None:
-    """Check that a file looks like a model, without loading it: what it is, its format and version, its parts.
+    """Check that a file looks like a model, without loading it: its type, format, version and parts.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def check_model_file(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """Open a model file; whatever is wrong with it, also later, is an error that names the file."""
+    """Open a model file; every problem with it, also while it is read, becomes an error that names the file."""
     try:
         _refuse_what_is_no_file(path)
         with open(path, "rb") as file:
@@ -155,7 +155,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
     except ModelFileError as error:
         raise ModelFileError(f"Cannot load {os.fspath(path)}: {error}.") from error.__cause__
     except OSError as error:
-        if error.filename is not None:  # the system's own words, with the name of the file: missing, not readable
+        if error.filename is not None:  # the system's message has the file name already: missing, not readable
             raise
         raise _damage(path, error) from error
     except Exception as error:  # a damaged or forged file can go wrong anywhere
@@ -176,8 +176,8 @@ def _warn_of_other_version(written_by: Any) -> None:
 
     if written_by != sklearn.__version__:
         warnings.warn(
-            f"The model was saved with scikit-learn {written_by} and is loaded with {sklearn.__version__}: parts of it "
-            "that are scikit-learn's may not work, or work differently. Save it again with this version once checked.",
+            f"The model was saved with scikit-learn {written_by} and is loaded with {sklearn.__version__}. Its parts "
+            "from scikit-learn may not work, or work differently. Check it, then save it again with this version.",
             stacklevel=3,
         )
 

@@ -1,13 +1,13 @@
-"""The file: a zip archive of a manifest, a document in JSON and the bytes of arrays.
+"""The file format: a zip archive with a manifest, a JSON document and the bytes of arrays.
 
 ::
 
-    manifest.json   what the file is, which versions wrote it, a digest of everything
+    manifest.json   the file type, the versions that wrote it, a digest of everything
     document.json   the objects, in a table
-    arrays/0 ...    raw numbers, in the order in which the document speaks of them
+    arrays/0 ...    raw numbers, in the order in which the document refers to them
 
-Nothing is compressed: numbers of a fitted model hardly shrink, arrays are read straight into their place, and an
-archive without compression cannot unpack to more than its own size.
+Nothing is compressed: the numbers of a fitted model hardly shrink, arrays are read directly into their memory, and an
+uncompressed archive cannot unpack to more than its own size.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ VERSION = 2  # of the archive and the document; classes have versions of their o
 OLDEST = 2  # format 1 was never released
 MANIFEST, DOCUMENT = "manifest.json", "document.json"
 LARGEST_MANIFEST, LARGEST_DOCUMENT = 2**16, 2**26  # bytes; parsed JSON takes far more memory than its text
-MOST_OBJECTS, MOST_VALUES = 2**19, 2**22  # braces and commas of the document: what it takes to read it
+MOST_OBJECTS, MOST_VALUES = 2**19, 2**22  # braces and commas of the document: they measure the cost of reading it
 CHUNK = 2**20
 
-DAMAGED = "copy it again from where it came, or save the model anew"
+DAMAGED = "copy it again from its source, or save the model again"
 NOT_OURS = "expected a file written by kernelwright.save"
 
 
 def write_archive(file: BinaryIO, document: dict[str, Any], arrays: Sequence[memoryview]) -> None:
-    """Write a document and the bytes it speaks of."""
+    """Write a document and the bytes that it refers to."""
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
     if too_much := _too_much(text):
         raise ValueError(
@@ -58,7 +58,7 @@ def write_archive(file: BinaryIO, document: dict[str, Any], arrays: Sequence[mem
 
 
 def _versions() -> dict[str, str]:
-    # Here and not above: to read and to refuse a file needs none of them.
+    # Imported here, because files can be checked and rejected without them.
     import numpy as np
     import sklearn
     import torch
@@ -73,7 +73,7 @@ def _versions() -> dict[str, str]:
 
 
 def _too_much(document: bytes) -> str:
-    """Say what there is too much of in a document; it is counted, since to parse it may take very long."""
+    """Return what a document has too much of, or "". It counts characters, because parsing may take very long."""
     for what, found, most in (
         ("bytes", len(document), LARGEST_DOCUMENT),
         ("objects", document.count(b"{") + document.count(b"["), MOST_OBJECTS),
@@ -86,7 +86,7 @@ def _too_much(document: bytes) -> str:
 
 @contextmanager
 def _new_zip(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """Open an archive to write to. One that fails halfway is not closed, which would hide why with another error."""
+    """Open an archive for writing. After an error it is not closed, because closing would raise another error."""
     archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
     try:
         yield archive
@@ -101,7 +101,7 @@ def _name(number: int) -> str:
 
 
 def _write_member(archive: zipfile.ZipFile, name: str, content: memoryview) -> None:
-    info = zipfile.ZipInfo(name)  # of 1980: the same model gives the same bytes
+    info = zipfile.ZipInfo(name)  # dated 1980, so that the same model gives the same bytes
     info.create_system, info.external_attr, info.file_size = 3, 0o644 << 16, content.nbytes
     with archive.open(info, "w") as member:
         member.write(content)
@@ -115,7 +115,7 @@ class _Digest:
         self._sum = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=32)
 
     def start(self, length: int) -> None:
-        """Begin a part of so many bytes."""
+        """Begin a part of ``length`` bytes."""
         self._sum.update(length.to_bytes(8, "little"))
 
     def add(self, content: memoryview | bytes) -> None:
@@ -127,9 +127,9 @@ class _Digest:
 
 
 class Archive:
-    """A model file that is read: first the manifest, then the document, then every array in turn.
+    """A model file opened for reading: first the manifest, then the document, then the arrays in order.
 
-    All that is found wrong is a ``ModelFileError`` whose message goes on after "Cannot load FILE: ".
+    Every problem is a ``ModelFileError``, with a message that follows "Cannot load FILE: ".
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -146,15 +146,13 @@ class Archive:
         self._n_read = 0
 
     def _check_storage(self, file_size: int) -> None:
-        """Check that members lie in the file as they are, side by side: nothing can unpack to more than the file."""
+        """Check that members are uncompressed and do not overlap, so nothing can unpack to more than the file."""
         infos = self._zip.infolist()
         if len(infos) != len(self._members):
             raise ModelFileError(f"two of its parts have the same name; {NOT_OURS}")
         plain = all(i.compress_type == zipfile.ZIP_STORED and i.compress_size == i.file_size for i in infos)
         if not plain or any(info.flag_bits & 1 for info in infos):
-            raise ModelFileError(
-                f"its parts are compressed or encrypted, which those of a model file are not; {NOT_OURS}"
-            )
+            raise ModelFileError(f"its parts are compressed or encrypted, unlike those of a model file; {NOT_OURS}")
         if sum(info.file_size for info in infos) > file_size:
             raise ModelFileError(f"its parts claim to be larger than the file; {DAMAGED}")
 
@@ -164,18 +162,18 @@ class Archive:
             raise ModelFileError(f"its manifest is not that of a model; {NOT_OURS}")
         if version > VERSION:
             raise ModelFileError(
-                f"it was made by a newer kernelwright (format {version}), and this one reads formats up to {VERSION}; "
+                f"it was made by a newer kernelwright (format {version}); this version reads formats up to {VERSION}; "
                 "upgrade kernelwright"
             )
         if version < OLDEST:
             raise ModelFileError(
-                f"it is of format {version}, that of kernelwright before its first release, which is no longer read; "
+                f"it has format {version}, from before the first release of kernelwright, no longer supported; "
                 "fit the model again and save it"
             )
         if self.manifest.get("byteorder") != sys.byteorder:
             raise ModelFileError(
-                f"its numbers are in the byte order {self.manifest.get('byteorder')!a}, and those of this machine are "
-                f"{sys.byteorder!a}; save the model on a machine like this one"
+                f"its byte order is {self.manifest.get('byteorder')!a}, but this machine uses {sys.byteorder!a}; save "
+                "the model on a machine with the same byte order"
             )
 
     def _check_names(self) -> None:
@@ -204,13 +202,13 @@ class Archive:
         return parsed
 
     def size(self, number: Any) -> int:
-        """Return the bytes of the next array, whose number must be the one expected: each is read once, in order."""
+        """Return the size in bytes of the next array. Arrays must be read once and in order."""
         if type(number) is not int or number != self._n_read or number >= self._n_arrays:
             raise ModelFileError(f"its document asks for array {number!a} out of turn; {NOT_OURS}")
         return self._members[_name(number)].file_size
 
     def read_into(self, number: int, place: memoryview) -> None:
-        """Read an array straight to where it belongs."""
+        """Read an array directly into its memory."""
         self._digest.start(self.size(number))
         with self._zip.open(_name(number)) as member:
             for start in range(0, len(place), CHUNK):
@@ -220,9 +218,9 @@ class Archive:
         self._n_read += 1
 
     def check_digest(self) -> None:
-        """Check, at the end, that everything was read and is what was written."""
+        """Check at the end that everything was read, and that the digest is correct."""
         if self._n_read != self._n_arrays:
-            raise ModelFileError(f"it has arrays that its document does not speak of; {NOT_OURS}")
+            raise ModelFileError(f"it has arrays that its document does not refer to; {NOT_OURS}")
         if self._digest.text() != self.manifest.get("digest"):
             raise ModelFileError(f"its content is not what was written (the digest differs); {DAMAGED}")
 
@@ -237,8 +235,8 @@ def _open_zip(file: BinaryIO) -> zipfile.ZipFile:
     except zipfile.BadZipFile as error:
         if start == b"PK\x03\x04":
             raise ModelFileError(f"it is cut off or damaged ({error}); {DAMAGED}") from error
-        raise ModelFileError(f"it is no model file; {NOT_OURS}") from error
+        raise ModelFileError(f"it is not a model file; {NOT_OURS}") from error
 
 
 def _refuse_constant(word: str) -> None:
-    raise ModelFileError(f"its JSON holds {word}, which JSON does not have; {NOT_OURS}")
+    raise ModelFileError(f"its JSON contains {word}, which is not valid JSON; {NOT_OURS}")

@@ -1,6 +1,6 @@
-"""What a model file may name: saved classes of this package, listed ones of scikit-learn and torch, a few functions.
+"""The names that a model file may use: saved classes of this package, a list from scikit-learn and torch, functions.
 
-A name in a file is looked up here and nowhere else. So a file can make no object that is not a piece of a model.
+A name in a file is looked up only here, so a file can create no object that is not a piece of a model.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = [
     "thing_of",
 ]
 
-# Rooms without pieces of models; the first four lie above this one.
+# Packages without pieces of models; the first four import this one.
 CLOSED_ROOMS = {"__main__", "cli", "research.experiments", "reports", "persistence", "datasets"}
 
-# Public names of scikit-learn. Private ones are pieces of the public ones; some exist in some versions only.
+# Public names of scikit-learn, and private names of their pieces. Some exist only in some versions.
 SCIKIT_LEARN = {
     "sklearn.calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration _TemperatureScaling",
     "sklearn.compose": "ColumnTransformer TransformedTargetRegressor make_column_selector",
@@ -59,10 +59,10 @@ SCIKIT_LEARN = {
     "PolynomialFeatures PowerTransformer QuantileTransformer RobustScaler StandardScaler TargetEncoder",
     "sklearn.svm": "LinearSVC LinearSVR NuSVC NuSVR OneClassSVM SVC SVR",
     "sklearn.utils": "Bunch",
-    "sklearn.utils._metadata_requests": "MetadataRequest MethodMetadataRequest",  # of scorers, in older versions
+    "sklearn.utils._metadata_requests": "MetadataRequest MethodMetadataRequest",  # of scorers in older versions
 }
 
-# Layers whose state is numbers and plain settings. Others, which hold functions, are restored like a user's own.
+# Layers whose state is numbers and plain settings. Layers with functions are restored like a user's own modules.
 TORCH_LAYERS = (
     "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d "
     "AlphaDropout AvgPool1d AvgPool2d AvgPool3d BatchNorm1d BatchNorm2d BatchNorm3d Bilinear CELU ConstantPad1d "
@@ -75,7 +75,7 @@ TORCH_LAYERS = (
     "Tanhshrink Threshold Unflatten Upsample ZeroPad1d ZeroPad2d ZeroPad3d"
 )
 
-# Functions that settings of the classes above may name.
+# Functions that the settings of these classes may refer to.
 FUNCTIONS = {
     "sklearn.feature_selection": "chi2 f_classif f_regression mutual_info_classif mutual_info_regression",
     "sklearn.metrics": "accuracy_score average_precision_score balanced_accuracy_score brier_score_loss f1_score "
@@ -85,45 +85,45 @@ FUNCTIONS = {
 
 
 def saved_class(name: str) -> SavedClass | None:
-    """Return the class of this package that a file means by a stable name, or None if there is none."""
+    """Return the class of this package with a stable name, or None."""
     _import_rooms()
     return REGISTRY.by_name(name)
 
 
 def saved_classes() -> list[SavedClass]:
-    """Return all classes of this package that a file may hold, in the order of their names."""
+    """Return all classes of this package that a file may contain, sorted by name."""
     _import_rooms()
     return sorted(REGISTRY, key=lambda declared: declared.name)
 
 
 def saved_class_of(cls: type) -> SavedClass | None:
-    """Return what a class of this package declares that files hold of it, or None if it may not be saved."""
+    """Return the declaration of a saved class of this package, or None if it cannot be saved."""
     return REGISTRY.of(cls)
 
 
 def listed_class(name: str) -> type | None:
-    """Return the class of scikit-learn or torch that a file means by ``name``, or None if it may not be restored."""
+    """Return the class of scikit-learn or torch with this name in files, or None if it is not listed."""
     return _classes().get(name)
 
 
 def listed_name(cls: type) -> str | None:
-    """Return how a file names a class of scikit-learn or torch, or None if it may not be restored."""
+    """Return the name of a scikit-learn or torch class in files, or None if it is not listed."""
     return _class_names().get(cls)
 
 
 def is_library_class(cls: type) -> bool:
-    """Tell whether a class is one of this package; one in an example of a docstring only seems to be."""
+    """Return whether a class belongs to this package; classes defined in doctests do not."""
     own = cls.__module__.partition(".")[0] == "kernelwright"
     return own and getattr(sys.modules.get(cls.__module__), cls.__name__, None) is cls
 
 
 def thing_of(name: str) -> Any:
-    """Return the type or function that a file means by ``name``, or None."""
+    """Return the type or function with this name in files, or None."""
     return _things().get(name)
 
 
 def thing_name(thing: Any) -> str | None:
-    """Return how a file names a type or function, or None if it may not."""
+    """Return the name of a type or function in files, or None if it is not listed."""
     return _thing_names().get(id(thing))
 
 
@@ -144,7 +144,7 @@ def _things() -> dict[str, Any]:
     ufuncs = {f"numpy.{name}": thing for name, thing in vars(np).items() if isinstance(thing, np.ufunc)}
     plain = {f"builtins.{kind.__name__}": kind for kind in (bool, int, float, str, bytes, object, list, tuple, dict)}
     torch_dtypes = {f"torch.{n}": thing for n, thing in vars(torch).items() if isinstance(thing, torch.dtype)}
-    kinds["numpy.bool"] = kinds["numpy.bool_"] = np.bool_  # of numpy 2 and of numpy 1
+    kinds["numpy.bool"] = kinds["numpy.bool_"] = np.bool_  # names of numpy 2 and numpy 1
     return scalars | kinds | ufuncs | plain | torch_dtypes | dict(_listed(FUNCTIONS))
 
 
@@ -155,7 +155,7 @@ def _thing_names() -> dict[int, str]:
 
 @cache
 def _import_rooms() -> None:
-    """Import the modules of this package, whose classes are known from then on."""
+    """Import the modules of this package, so that their classes are registered."""
     _import_below(kernelwright)
 
 
@@ -163,7 +163,7 @@ def _import_below(package: ModuleType) -> None:
     for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         if found.name.removeprefix("kernelwright.") in CLOSED_ROOMS:
             continue
-        with suppress(ImportError):  # some need what is not installed
+        with suppress(ImportError):  # some need packages that are not installed
             module = importlib.import_module(found.name)
             if found.ispkg:
                 _import_below(module)

@@ -1,7 +1,7 @@
-"""A document -> objects, by a loop over its table.
+"""From a document to objects, by a loop over its table.
 
-Files may come from anyone. No code in them is run and no name in them is imported: classes are looked up in a list,
-made without their constructors, and given their state. All else that does not fit is a ``ModelFileError``.
+Files may come from anyone. No code in them is run and no name in them is imported. Classes are looked up in a list;
+objects are made without their constructors and then get their state. Anything else is a ``ModelFileError``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kernelwright.storage.saved import SavedClass
 
 __all__ = ["Decoder"]
 
-LARGEST_TREE, LARGEST_KEY = 10**7, 1000  # objects within an object, each counted as often as it is met
+LARGEST_TREE, LARGEST_KEY = 10**7, 1000  # objects within an object, counted with repetitions
 LARGEST_INT = 10_000  # hexadecimal digits
 SLOW = {"foreign module", "generator", "module", "random state", "torch generator"}  # to make, and
 MOST_SLOW = 20_000  # this many of them at most
@@ -48,14 +48,14 @@ Entry = dict[str, Any]
 
 
 class Decoder:
-    """Makes the objects of a table; ``templates`` are modules of the user's own, to be given their numbers."""
+    """Makes the objects of a table; ``templates`` are the user's own modules, which get the saved parameters."""
 
     def __init__(self, archive: Archive, templates: Sequence[nn.Module]) -> None:
         self._archive, self._templates = archive, templates
         self._objects: list[Any] = []
         self._depths: list[int] = []
         self._sizes: list[int] = []
-        self._used: list[int] = []  # entries that the present one refers to
+        self._used: list[int] = []  # entries that the current one refers to
         self._n_slow = 0
         self.uses_scikit_learn = False
         self._makers: dict[str, Callable[[Entry], Any]] = {
@@ -85,7 +85,7 @@ class Decoder:
             self._depths.append(1 + max((self._depths[place] for place in self._used), default=0))
             self._sizes.append(1 + sum(self._sizes[place] for place in self._used))
             if self._depths[-1] > DEEPEST or self._sizes[-1] > LARGEST_TREE:
-                raise _fault("it holds objects that are nested too deeply")
+                raise _fault("its objects are nested too deeply")
             self._objects.append(made)
         if "root" not in document:
             raise _fault("its document has no root")
@@ -144,7 +144,7 @@ class Decoder:
         return made
 
     def _check_key_sizes(self) -> None:
-        """Allow small keys only: a tuple of tuples that share their parts may take forever to hash."""
+        """Check that keys are small, because hashing nested tuples with shared parts may take forever."""
         if any(self._sizes[place] > LARGEST_KEY for place in self._used):
             raise _fault("a key of a dictionary is too large")
 
@@ -161,7 +161,7 @@ class Decoder:
     def _tensor(self, entry: Entry) -> Tensor:
         dtype = TENSOR_TYPES.get(_field(entry, "dtype", str))
         if dtype is None:
-            raise _fault("a tensor has a dtype that no model has")
+            raise _fault("a tensor has an unknown dtype")
         shape, order = self._layout(entry, dtype.itemsize)
         tensor = torch.empty([shape[axis] for axis in order], dtype=dtype)
         self._fill(entry, tensor.reshape(-1).view(torch.uint8).numpy())
@@ -173,7 +173,7 @@ class Decoder:
         return tensor.requires_grad_(learned)
 
     def _layout(self, entry: Entry, itemsize: int) -> tuple[list[int], list[int]]:
-        """Return the shape and the order of axes, if they are those of the bytes that are there."""
+        """Return the shape and the order of the axes, after checking them against the number of bytes."""
         shape, order = _field(entry, "shape", list), _field(entry, "order", list)
         if not all(type(length) is int and length >= 0 for length in shape) or len(shape) > 32:
             raise _fault("an array has an impossible shape")
@@ -191,7 +191,7 @@ class Decoder:
         if not all(type(length) is int and length >= 0 for length in shape) or math.prod(shape) != len(items):
             raise _fault("the shape of an array does not fit its size")
         array = np.empty(len(items), dtype=object)
-        for place, item in enumerate(items):  # not array[:] = items, which looks inside them
+        for place, item in enumerate(items):  # not array[:] = items, which would unpack nested sequences
             array[place] = item
         return array.reshape(shape)
 
@@ -207,8 +207,8 @@ class Decoder:
         state = self._value(entry.get("state"))
         maker = BIT_GENERATORS.get(_field(state, "bit_generator", str))
         if maker is None:
-            raise _fault("a random state is of a kind that numpy does not have")
-        # Numpy believes the places it is given, and would read beyond its table.
+            raise _fault("a random state is of a kind that numpy does not know")
+        # Numpy does not check these positions, and would read beyond its table.
         if maker is np.random.MT19937 and not 0 <= _field(_field(state, "state", dict), "pos", int) <= 624:
             raise _fault("a random state points beyond itself")
         if maker is np.random.Philox and not 0 <= _field(state, "buffer_pos", int) <= 4:
@@ -229,7 +229,7 @@ class Decoder:
     # objects -------------------------------------------------------------------------------------------
 
     def _class(self, entry: Entry, base: type = object) -> type:
-        """Look up a class of scikit-learn or torch."""
+        """Return the class of scikit-learn or torch that an entry names."""
         name = _field(entry, "class", str)
         cls = listed_class(name)
         if cls is None or not issubclass(cls, base):
@@ -248,12 +248,12 @@ class Decoder:
             return self._saved(entry, declared)
         cls = self._class(entry)
         if issubclass(cls, (nn.Module, tuple, dict)):
-            raise _fault(f"a {cls.__name__} is described as what it is not")
+            raise _fault(f"a {cls.__name__} has the wrong kind of entry")
         state = _checked_names(cls, self._named(entry, "state"))
         made = object.__new__(cls)
         if isinstance(made, BaseEstimator):
             state = _usual_settings(cls) | _without_settings_of_a_program(state)  # type: ignore[arg-type]
-            made.__setstate__(state | {"_sklearn_version": sklearn.__version__})  # the manifest's is compared once
+            made.__setstate__(state | {"_sklearn_version": sklearn.__version__})  # compared once, in the manifest
         else:
             vars(made).update(state)
         return made
@@ -273,7 +273,7 @@ class Decoder:
         made.training = _field(entry, "training", bool)
         state = _checked_names(cls, self._named(entry, "state"))
         if MODULE_STATE & state.keys():
-            raise _fault(f"a {cls.__name__} has state of torch's own")
+            raise _fault(f"a {cls.__name__} has internal state of torch")
         vars(made).update(state)
         for name, kind, place in (
             ("parameters", nn.Parameter, made._parameters),
@@ -282,7 +282,7 @@ class Decoder:
         ):
             parts = self._named(entry, name)
             if not all(part is None or isinstance(part, kind) for part in parts.values()):
-                raise _fault(f"the {name} of a {cls.__name__} are something else")
+                raise _fault(f"the {name} of a {cls.__name__} have the wrong type")
             place.update(_checked_names(cls, parts))  # type: ignore[attr-defined]
         made._non_persistent_buffers_set.update(self._values(entry, "transient"))
         return made
@@ -290,23 +290,23 @@ class Decoder:
     def _foreign_module(self, entry: Entry) -> nn.Module:
         name, numbers = _field(entry, "class", str), self._named(entry, "numbers")
         if not all(isinstance(number, Tensor) for number in numbers.values()):
-            raise _fault("the numbers of a module are something else")
+            raise _fault("the parameters of a module have the wrong type")
         if not self._templates:
             raise ModelFileError(
-                f"it holds the numbers of a module of your own, {name!a}, but not its code; pass one that is built in "
-                f"the same way, as load(path, module={name}(...))"
+                f"it holds the parameters of your own module {name!a}, but not its code; pass a module that is built "
+                f"in the same way: load(path, module={name}(...))"
             )
         for template in self._templates:
             if _fits(template, numbers):
                 return _with_numbers(template, numbers, set(self._values(entry, "learned")), entry.get("training"))
         shapes = ", ".join(f"{key} {tuple(number.shape)}" for key, number in list(numbers.items())[:4])
         raise ModelFileError(
-            f"the numbers of its module {name!a} fit no module that was passed; pass one that was built like the saved "
-            f"one, whose numbers are {shapes or 'none'}{', ...' if len(numbers) > 4 else ''}"
+            f"the parameters of its module {name!a} fit no module that was passed; pass one that is built like the "
+            f"saved one, whose parameters are {shapes or 'none'}{', ...' if len(numbers) > 4 else ''}"
         )
 
 
-# Checks of single things -----------------------------------------------------------------------------------------
+# Checks of single entries -----------------------------------------------------------------------------------------
 
 
 def _fault(what: str) -> ModelFileError:
@@ -314,16 +314,16 @@ def _fault(what: str) -> ModelFileError:
 
 
 def _field(entry: Any, name: str, kind: type) -> Any:
-    """Return a part of an entry, of exactly the type that it must have."""
+    """Return a field of an entry, or raise an error if it does not have exactly the expected type."""
     if type(entry) is not dict or type(entry.get(name)) is not kind:
-        raise _fault(f"an entry lacks {name!r}, or has another type there than {kind.__name__}")
+        raise _fault(f"an entry has no {name!r} of type {kind.__name__}")
     return entry[name]
 
 
 def _dtype(entry: Entry) -> np.dtype:
     name = _field(entry, "dtype", str)
     if not ARRAY_TYPE.fullmatch(name):
-        raise _fault(f"an array has the dtype {name!a}, which no model has")
+        raise _fault(f"an array has the unknown dtype {name!a}")
     return np.dtype(name)
 
 
@@ -337,9 +337,9 @@ def _scalar(entry: Entry) -> Any:
 
 
 def _check_bits(array: np.ndarray) -> None:
-    """Check that truth values are 0 or 1 and characters exist: others would do harm in code that trusts them."""
+    """Check that booleans are 0 or 1 and that characters exist; other values can harm code that trusts them."""
     if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
-        raise _fault("a truth value is neither true nor false")
+        raise _fault("a boolean is neither true nor false")
     if array.dtype.kind == "U" and array.size:
         codes = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
         if codes.max() > 0x10FFFF:
@@ -355,16 +355,16 @@ def _thing(entry: Entry) -> Any:
 
 
 def _checked_names(cls: type, state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state, if it hides no method of its class."""
+    """Return the state, or raise an error if it would hide a method of its class."""
     for name in state:
         if name.startswith("__") or callable(getattr(cls, name, None)):
-            raise _fault(f"a {cls.__name__} has an attribute {name!a} in place of a method")
+            raise _fault(f"a {cls.__name__} has an attribute {name!a} that replaces a method")
     return state
 
 
 @cache
 def _usual_settings(cls: Any) -> dict[str, Any]:
-    """Return defaults of the constructor, for settings that did not exist yet when a file was written."""
+    """Return the defaults of the constructor, for settings that are newer than the file."""
     parameters = inspect.signature(cls.__init__).parameters.values()
     return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
@@ -374,14 +374,14 @@ def _without_settings_of_a_program(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fits(template: nn.Module, numbers: dict[str, Tensor]) -> bool:
-    """Tell whether a module has numbers of these names and shapes; those of kernels take any shape."""
+    """Return whether a module has parameters of these names and shapes; kernel parameters may have any shape."""
     own = template.state_dict()
     same_shapes = own.keys() == numbers.keys() and all(own[key].shape == numbers[key].shape for key in own)
     return same_shapes or (isinstance(template, Parametrised) and own.keys() == numbers.keys())
 
 
 def _with_numbers(template: nn.Module, numbers: dict[str, Tensor], learned: set[str], training: Any) -> nn.Module:
-    """Copy a module and give it other numbers, of whatever precision these are."""
+    """Return a copy of a module with other parameters, in their own precision."""
     made = copy.deepcopy(template).cpu()
     for name, parameter in made.named_parameters(remove_duplicate=False):
         parameter.data = numbers[name]

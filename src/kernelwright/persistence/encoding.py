@@ -1,7 +1,7 @@
-"""Objects -> a document: a table whose entries refer to earlier entries only, and the bytes of arrays beside it.
+"""From objects to a document: a table whose entries refer only to earlier entries, and the bytes of arrays.
 
-What is not an atom of JSON has an entry of its own, so the same object met twice is written once and is the same object
-again after loading; and since nothing can refer to a later entry, reading is a loop that knows no cycles.
+Everything that is not a plain JSON value has its own entry. So an object that occurs twice is written once, and is one
+object again after loading. No entry refers to a later one, so reading is a simple loop without cycles.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from kernelwright.storage.saved import SavedClass
 
 __all__ = ["ARRAY_TYPE", "DEEPEST", "LEFT_OUT", "TENSOR_TYPES", "Encoder"]
 
-DEEPEST = 100  # levels of objects within objects
-LEFT_OUT = ("callback", "checkpoint", "memory")  # settings that belong to a program and its disk, not to the model
+DEEPEST = 100  # levels of nested objects
+LEFT_OUT = ("callback", "checkpoint", "memory")  # settings of the running program, not of the model
 SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
-SEQUENCES |= {range: "list", torch.Size: "tuple"}  # what they are used as
+SEQUENCES |= {range: "list", torch.Size: "tuple"}  # saved as the type that they are used as
 MAPPINGS: dict[type, str] = {dict: "dict", OrderedDict: "ordered", Bunch: "bunch"}
 HOOKS = tuple(name for name in MODULE_STATE if name.endswith("_hooks"))
 
-# Types of arrays whose every bit pattern is harmless, or is checked: no Python objects, no pointers, no records.
+# Array types for which every bit pattern is harmless or checked: no Python objects, no pointers, no records.
 ARRAY_TYPE = re.compile(
     r"\|b1|\|[iu]1|[<>](?:[iu][248]|f[248]|c8|c16|U[1-9]\d{0,6})|\|S[1-9]\d{0,6}"
     r"|[<>][mM]8(?:\[\d{0,6}(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
@@ -47,18 +47,18 @@ Entry = dict[str, Any]
 
 
 class Encoder:
-    """Fills the table, one object after another, and gathers the bytes of arrays."""
+    """Builds the table, one object after another, and collects the bytes of arrays."""
 
     def __init__(self) -> None:
         self.table: list[Entry] = []
         self.arrays: list[memoryview] = []
         self._places: dict[int, int] = {}
-        self._alive: list[Any] = []  # a temporary object must not leave its id to another
+        self._alive: list[Any] = []  # keeps temporary objects alive, so that no id is used twice
         self._open: set[int] = set()
         self.left_out: list[str] = []
 
     def value(self, thing: Any, path: str) -> Any:
-        """Return what stands for an object inside an entry: an atom of JSON, or a reference; ``path`` is its name."""
+        """Return the form of an object inside an entry: a plain JSON value or a reference; ``path`` is its name."""
         kind = type(thing)
         if thing is None or kind is bool:
             return thing
@@ -71,13 +71,13 @@ class Encoder:
         return {"ref": self._place(thing, path)}
 
     def _place(self, thing: Any, path: str) -> int:
-        """Return the number of an object's entry, which is made when it is first met."""
+        """Return the number of an object's entry, which is made when the object first occurs."""
         if id(thing) in self._places:
             return self._places[id(thing)]
         if id(thing) in self._open:
             raise ValueError(f"{path} cannot be saved: it contains itself.")
         if len(self._open) >= DEEPEST:
-            raise ValueError(f"{path} cannot be saved: more than {DEEPEST} objects lie within each other.")
+            raise ValueError(f"{path} cannot be saved: more than {DEEPEST} objects are nested in each other.")
         self._open.add(id(thing))
         entry = self._entry(thing, path)
         self._open.discard(id(thing))
@@ -127,9 +127,9 @@ class Encoder:
         if plain and isinstance(thing, np.ndarray) and dtype.kind == "O":
             return {"kind": "objects", "shape": list(thing.shape), "items": self._values(thing.ravel(), path)}
         if isinstance(thing, np.dtype) and dtype.kind == "O":
-            return {"kind": "dtype", "dtype": "O"}  # a transformer's note that it saw strings
+            return {"kind": "dtype", "dtype": "O"}  # a transformer stores it if it saw strings
         if not plain or not ARRAY_TYPE.fullmatch(dtype.str):
-            raise _refusal(path, thing, f"of dtype {dtype}", "plain arrays of numbers, truth values or strings can")
+            raise _refusal(path, thing, f"of dtype {dtype}", "plain arrays of numbers, booleans or strings can")
         if isinstance(thing, np.dtype):
             return {"kind": "dtype", "dtype": dtype.str}
         if isinstance(thing, np.generic):
@@ -156,14 +156,14 @@ class Encoder:
         }
 
     def _add(self, content: np.ndarray) -> int:
-        """Keep the bytes of an array, without a copy, and give their number."""
+        """Keep the bytes of an array, without a copy, and return their number."""
         self.arrays.append(content.reshape(-1).view(np.uint8).data)
         return len(self.arrays) - 1
 
     # objects -------------------------------------------------------------------------------------------
 
     def _generator(self, thing: Any, path: str) -> Entry:
-        """Keep the state itself: what is drawn after loading is what would have been drawn without saving."""
+        """Describe a generator by its state, so that its next draws are the same after loading."""
         if isinstance(thing, torch.Generator):
             return {"kind": "torch generator", "state": self.value(thing.get_state(), path)}
         numpy_state = isinstance(thing, np.random.RandomState)
@@ -183,10 +183,10 @@ class Encoder:
         name = listed_name(type(thing))
         if name is None:
             if type(thing).__module__.partition(".")[0] == "pandas" and hasattr(thing, "get_indexer"):
-                return {"kind": "list", "items": self._values(thing.tolist(), path)}  # an index: names of columns
-            raise _refusal(path, thing, "", "models of kernelwright and usual ones of scikit-learn can")
+                return {"kind": "list", "items": self._values(thing.tolist(), path)}  # an index of column names
+            raise _refusal(path, thing, "", "models of kernelwright and common ones of scikit-learn can")
         state = dict(thing.__getstate__() if isinstance(thing, BaseEstimator) else vars(thing))
-        state.pop("_sklearn_version", None)  # the manifest has it
+        state.pop("_sklearn_version", None)  # it is in the manifest
         if isinstance(thing, BaseEstimator):
             self._leave_out(state, path)
         return {"kind": "object", "class": name, "state": self._named(state, path)}
@@ -201,7 +201,7 @@ class Encoder:
         return {_checked_text(name, path): self.value(thing, f"{path}.{name}") for name, thing in things.items()}
 
     def _module(self, thing: nn.Module, path: str) -> Entry:
-        """Describe a layer by its parts where all their classes are known; a user's own by its numbers alone."""
+        """Describe a module by its parts if all their classes are known, otherwise by its parameters only."""
         name = listed_name(type(thing))
         if name is None or not all(map(_is_known_layer, thing.modules())):
             return self._foreign_module(thing, path)
@@ -221,7 +221,7 @@ class Encoder:
         numbers = thing.state_dict()
         for name, number in numbers.items():
             if not isinstance(number, Tensor):
-                raise _refusal(f"{path}.{name}", number, "", "a module of one's own is saved by its tensors, which")
+                raise _refusal(f"{path}.{name}", number, "", "the tensors of your own modules can")
         return {
             "kind": "foreign module",
             "class": type(thing).__qualname__,
@@ -232,12 +232,12 @@ class Encoder:
 
 
 def _axes_in_memory(strides: tuple[int, ...]) -> list[int]:
-    """Sort axes from the slowest to the fastest: a matrix by columns stays one, and its products the same."""
+    """Sort the axes from slowest to fastest, so that the memory layout and the exact products stay the same."""
     return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
 
 
 def _is_known_layer(module: nn.Module) -> bool:
-    """Tell whether a layer is described by its class and its state (a hook is a function, and is not)."""
+    """Return whether a layer is described completely by its class and state (hooks are functions, and are not)."""
     known = saved_class_of(type(module)) is not None or listed_name(type(module)) is not None
     return known and not any(getattr(module, hooks) for hooks in HOOKS)
 

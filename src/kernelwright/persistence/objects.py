@@ -1,4 +1,4 @@
-"""Objects of saved classes: what a file keeps of them, and how they are made from it without running their code."""
+"""Objects of saved classes: their state in a file, and how they are restored without running their code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelwright.storage.saved import SavedClass
 
 __all__ = ["MODULE_STATE", "restore", "state_of"]
 
-MODULE_STATE = frozenset(vars(nn.Module()))  # what torch itself keeps in any module
+MODULE_STATE = frozenset(vars(nn.Module()))  # torch's internal attributes of every module
 
 
 def state_of(thing: Any, declared: SavedClass, path: str) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def state_of(thing: Any, declared: SavedClass, path: str) -> dict[str, Any]:
     Raises
     ------
     TypeError
-        If it has an attribute that its class does not declare, or lacks one that is required.
+        If it has an undeclared attribute, or lacks a required one.
     """
     state = {name: value for name, value in _attributes(thing).items() if name not in declared.transient}
     faults = declared.undeclared(state)
@@ -31,10 +31,10 @@ def state_of(thing: Any, declared: SavedClass, path: str) -> dict[str, Any]:
     if faults:
         raise TypeError(
             f"{path}.{faults[0]} cannot be saved: it is not among the attributes that {type(thing).__name__} declares "
-            "with @saved. Delete it; or, if it belongs to the class, declare it there."
+            "with @saved. Delete it, or declare it there if it belongs to the class."
         )
     if missing := declared.missing(state):
-        raise TypeError(f"{path} cannot be saved: it has no attribute {missing[0]!r}, without which it cannot work.")
+        raise TypeError(f"{path} cannot be saved: it has no attribute {missing[0]!r}, which is required.")
     return state
 
 
@@ -50,7 +50,7 @@ def _attributes(thing: Any) -> dict[str, Any]:
 
 
 def restore(declared: SavedClass, state: dict[str, Any], version: int) -> Any:
-    """Make an object from what a file holds of it, perhaps in an older version.
+    """Make an object from its saved state, which may be of an older version.
 
     Neither its constructor nor its setters are run.
     """
@@ -68,21 +68,21 @@ def restore(declared: SavedClass, state: dict[str, Any], version: int) -> Any:
 
 
 def _upgraded(declared: SavedClass, state: dict[str, Any], version: int) -> dict[str, Any]:
-    """Return the state as the present version has it."""
+    """Return the state, upgraded to the current version."""
     if version > declared.version:
         raise ModelFileError(
-            f"it holds {declared.name!r} in version {version}, and this kernelwright knows versions up to "
+            f"it holds {declared.name!r} in version {version}, but this kernelwright knows versions up to "
             f"{declared.version}; upgrade kernelwright"
         )
     if version < 1:
-        raise ModelFileError(f"it holds {declared.name!r} in version {version}, which never was; {DAMAGED}")
+        raise ModelFileError(f"it holds {declared.name!r} in version {version}, which does not exist; {DAMAGED}")
     if version == declared.version or declared.upgrade is None:
         return state
     return declared.upgrade(state, version)
 
 
 def _completed(declared: SavedClass, state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state with defaults in place of what a file lacks; what it should not hold is refused."""
+    """Return the state with defaults for missing fields; raise an error for unknown fields."""
     if unknown := declared.undeclared(state):
         raise ModelFileError(
             f"it holds {declared.name!r} with a field {unknown[0]!a}, which this kernelwright does not know; upgrade "
@@ -98,12 +98,12 @@ def _fill_module(made: nn.Module, declared: SavedClass, state: dict[str, Any]) -
     for name, value in state.items():
         place, kinds = _place(made, declared, name, value)
         if not isinstance(value, kinds):
-            raise ModelFileError(f"it holds {declared.name!r} with something else in place of {name!r}; {DAMAGED}")
+            raise ModelFileError(f"it holds {declared.name!r} with the wrong type of {name!r}; {DAMAGED}")
         place[name] = value
 
 
 def _place(made: nn.Module, declared: SavedClass, name: str, value: Any) -> tuple[dict[str, Any], Any]:
-    """Return where torch keeps an attribute, and of what types it may be."""
+    """Return where torch stores an attribute, and its allowed types."""
     if name in declared.parameters:
         return made._parameters, nn.Parameter  # type: ignore[return-value]
     if name in declared.buffers:
