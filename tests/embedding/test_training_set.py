@@ -1,5 +1,7 @@
 """Rows with weights: samples, folds and parts of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -262,3 +264,12 @@ def test_groups_stay_whole_and_where_they_are_when_rows_are_sorted(deal, data):
         assert len(set(folds[np.array(groups) == group])) == 1
     order = np.argsort(folds, kind="stable")
     np.testing.assert_array_equal(deal(rows.subset(torch.from_numpy(order))), folds[order])
+
+
+def test_groups_are_numbered_by_their_first_rows():
+    names = torch.tensor([7, 3, 7, 9, 3, 1])
+    data = TrainingSet.of(torch.zeros(6, 1).double(), one_hot(np.zeros(6, dtype=int), 2), groups=names)
+    assert data.with_groups_in_order().groups.tolist() == [0, 1, 0, 2, 1, 3]
+    assert data.groups is names
+    plain = replace(data, groups=None)
+    assert plain.with_groups_in_order() is plain

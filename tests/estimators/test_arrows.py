@@ -224,3 +224,14 @@ def test_memory_is_refused_for_the_larger_of_learning_and_solving(monkeypatch):
 def test_tensors_of_a_prepared_set_are_in_double_precision():
     found = prepare(rows(), split(rows(), plan()), plan()).learned
     assert {found.points.dtype, found.targets.dtype, found.weights.dtype, found.prior.dtype} == {torch.float64}
+
+
+@pytest.mark.parametrize(
+    "method", [learning.Folds(optimizer=learning.LBFGS(3)), learning.HeldOut(optimizer=learning.LBFGS(3))]
+)
+def test_what_is_learned_does_not_depend_on_what_groups_are_called(method):
+    names = np.arange(N) // 3
+    renamed = RNG.permutation(names.max() + 1)[names]
+    found = [EmbeddingClassifier(Gaussian(1.5), learn=method).fit(X, Y, groups=groups) for groups in (names, renamed)]
+    assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-10)
+    np.testing.assert_allclose(found[0].raw_outputs(X), found[1].raw_outputs(X), atol=1e-8)

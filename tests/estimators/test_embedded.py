@@ -74,7 +74,7 @@ def test_blocks_are_kernel_values_outputs_and_support(n_rows):
 def test_blocks_of_features_and_landmarks(options):
     model = fitted(**options)
     values, outputs, support = next(model.output_blocks(NEW))
-    by_hand = Polynomial(2)(NEW) if "features" in options else Gaussian(0.8)(NEW, model.points_)
+    by_hand = Polynomial(2).fit(X)(NEW) if "features" in options else Gaussian(0.8)(NEW, model.points_)
     np.testing.assert_allclose(values, by_hand, atol=1e-12)
     np.testing.assert_allclose(outputs, by_hand @ model.coefficients_, atol=1e-9)
     np.testing.assert_allclose(support, model.support(NEW), atol=1e-12)

@@ -194,10 +194,15 @@ class TrainingSet:
         """
         if self.groups is None:
             return _dealt(self.strata, numbers(len(self.strata))).numpy()
-        _, number = self.groups.unique(return_inverse=True)
-        rows = torch.arange(len(number))
-        first = torch.full((int(number.max()) + 1,), len(number)).scatter_reduce(0, number, rows, "amin")
+        number, first = _groups_and_first_rows(self.groups)
         return _dealt(self.strata[first], numbers(len(first)))[number].numpy()
+
+    def with_groups_in_order(self) -> TrainingSet:
+        """Number the groups by their first rows, so that folds do not depend on what groups are called."""
+        if self.groups is None:
+            return self
+        number, first = _groups_and_first_rows(self.groups)
+        return replace(self, groups=first.argsort().argsort()[number])
 
     def random_parts(self, n_parts: int, generator: torch.Generator) -> Tensor:
         """Return a part index for each row, purely at random; groups stay together.
@@ -208,6 +213,13 @@ class TrainingSet:
         unit = torch.arange(len(self)) if self.groups is None else self.groups.unique(return_inverse=True)[1]
         n_units = int(unit.max()) + 1
         return (torch.randperm(n_units, generator=generator) % min(n_parts, n_units))[unit]
+
+
+def _groups_and_first_rows(groups: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the place of each row's group among the sorted names, and the first row of each group."""
+    _, number = groups.unique(return_inverse=True)
+    rows = torch.arange(len(number))
+    return number, torch.full((int(number.max()) + 1,), len(number)).scatter_reduce(0, number, rows, "amin")
 
 
 def _dealt(strata: Tensor, numbers: Tensor) -> Tensor:

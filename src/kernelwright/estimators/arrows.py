@@ -175,7 +175,7 @@ def learn(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.Genera
     """Choose the kernel and the ridge."""
     task = LearningTask(
         plan.kernel,
-        data,
+        data.with_groups_in_order(),
         plan.ridge,
         random,
         loss=plan.loss,
