@@ -86,9 +86,9 @@ def test_there_are_no_more_landmarks_than_rows(given, n_rows, expected):
 def test_memory_is_that_of_the_kept_values_in_their_precision(monkeypatch):
     monkeypatch.setattr(landmarks, "free_memory", lambda: 1e18)
     small, large = Landmarks(100), Landmarks(1000)
-    others = 4 * 8 * min(1000 * 100, landmarks.BLOCK_ENTRIES) + 6 * 8 * 100**2
+    others = 4 * 8 * min(1000 * 100, landmarks.LANDMARK_KERNEL_VALUES) + 6 * 8 * 100**2
     assert small.n_bytes(1000) == 8 * 1000 * 100 + others  # in double
-    others = 4 * 8 * landmarks.BLOCK_ENTRIES + 6 * 8 * 1000**2
+    others = 4 * 8 * landmarks.LANDMARK_KERNEL_VALUES + 6 * 8 * 1000**2
     assert large.n_bytes(10**6) == 4 * 10**6 * 1000 + others  # in single
     monkeypatch.setattr(landmarks, "free_memory", lambda: 1e9)
     assert large.n_bytes(10**6) == others  # made anew at every step

@@ -79,7 +79,7 @@ def test_blocks_of_rows_have_the_sets_of_all(by_class, monkeypatch):
     assert isinstance(found, LeftOutCalibration)
     assert found.n_rows == 90
     whole = found.smaller(NEW)
-    monkeypatch.setattr("kernelwright.uncertainty.set_calibration.BLOCK_ENTRIES", 7 * 90 * 3)
+    monkeypatch.setattr("kernelwright.uncertainty.set_calibration.LEFT_OUT_OUTPUTS", 7 * 90 * 3)
     torch.testing.assert_close(found.smaller(NEW), whole, rtol=0, atol=0)
     assert 0 < found.sets(NEW).mean() < 1
 

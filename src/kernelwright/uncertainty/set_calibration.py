@@ -32,7 +32,7 @@ __all__ = [
     "log_probabilities",
 ]
 
-BLOCK_ENTRIES = 2**22  # leave-one-out outputs held at once
+LEFT_OUT_OUTPUTS = 2**22  # leave-one-out outputs held at once
 
 
 class SetCalibration(Protocol):
@@ -103,7 +103,7 @@ class LeftOutCalibration(ScoreCalibration):
 
     def smaller(self, X: Any) -> Tensor:
         """Count smaller scores, comparing each with the new score by the model without its row."""
-        n_rows = max(1, BLOCK_ENTRIES // self.left_out.change.numel())
+        n_rows = max(1, LEFT_OUT_OUTPUTS // self.left_out.change.numel())
         blocks = self.classifier.output_blocks(X, n_rows)
         return torch.cat([smaller_scores(self.left_out, block, self.scores, self.classifier.link_) for block in blocks])
 
