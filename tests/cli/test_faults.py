@@ -153,7 +153,8 @@ def test_similarities_that_do_not_fit(fault, files, table, tmp_path):
     learn("1,2,,\n2,1,,\n,,,\n,,,\n", "2 objects have known similarities")
     twice = table("id,x\na,1\na,2\nc,3\nd,5\n", "twice.csv")
     fault(
-        ["learn-kernel", twice, objects, "-o", tmp_path / "k.kw", "--id", "id"], "the object 'a' twice; the second time in line 3"
+        ["learn-kernel", twice, objects, "-o", tmp_path / "k.kw", "--id", "id"],
+        "the object 'a' twice; the second time in line 3",
     )
     fault(["learn-kernel", objects, objects, "-o", tmp_path / "k.kw", "--id", "name"], "no column 'name'")
     far = table("id,height,weight\na,1,x\n", "far.csv")
