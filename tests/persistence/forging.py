@@ -163,7 +163,11 @@ FORGERIES: dict[str, tuple[list[Any], str, tuple[bytes, ...]]] = {
     ),
     "method replaced": ([saved_entry(EMBEDDING, predict=1)], "a field 'predict', which this kernelwright does", ()),
     "class replaced": ([saved_entry(EMBEDDING, __class__=1)], "a field '__class__', which", ()),
-    "method of another replaced": ([object_entry("sklearn.svm.SVC", predict=1)], "'predict' that replaces a method", ()),
+    "method of another replaced": (
+        [object_entry("sklearn.svm.SVC", predict=1)],
+        "'predict' that replaces a method",
+        (),
+    ),
     "class of another replaced": ([object_entry("sklearn.svm.SVC", __class__=1)], "that replaces a method", ()),
     "state is no mapping": ([saved_entry(EMBEDDING) | {"state": [1]}], "has no 'state'", ()),
     "a module as a plain object": ([object_entry("torch.nn.ReLU")], "the wrong kind of entry", ()),

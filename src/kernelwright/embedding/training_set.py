@@ -198,7 +198,7 @@ class TrainingSet:
         return _dealt(self.strata[first], numbers(len(first)))[number].numpy()
 
     def with_groups_in_order(self) -> TrainingSet:
-        """Number the groups by their first rows, so that folds do not depend on what groups are called."""
+        """Return the rows with groups numbered by their first rows: folds then do not depend on group names."""
         if self.groups is None:
             return self
         number, first = _groups_and_first_rows(self.groups)
