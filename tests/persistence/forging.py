@@ -84,7 +84,7 @@ FORGERIES: dict[str, tuple[list[Any], str, tuple[bytes, ...]]] = {
     "unknown class of this package": ([object_entry("kernelwright.cli.main")], "cannot restore", ()),
     "a class by its module": ([object_entry("kernelwright.kernels.vector.Gaussian")], "cannot restore", ()),
     "unknown stable name": ([saved_entry("no-such-kernel")], "class 'no-such-kernel', which", ()),
-    "newer class": ([saved_entry("clip-map", 99)], "in version 99, and this kernelwright knows versions up to 1; ", ()),
+    "newer class": ([saved_entry("clip-map", 99)], "in version 99, but this kernelwright knows versions up to 1; ", ()),
     "version nought": ([saved_entry(EMBEDDING, 0)], "version 0, which does not exist", ()),
     "true as a version": ([saved_entry(EMBEDDING, True)], "has no 'version'", ()),
     "no version": ([object_entry(EMBEDDING)], "has no 'version'", ()),
@@ -178,10 +178,10 @@ FORGERIES: dict[str, tuple[list[Any], str, tuple[bytes, ...]]] = {
     "a named tuple too short": ([saved_entry("point-pairs", left=1)], "without the field 'right'", ()),
     "hooks": ([saved_entry(GAUSSIAN, _forward_hooks=1, **GAUSSIAN_STATE)], "a field '_forward_hooks', which", ()),
     "hooks of a layer": ([module_entry("torch.nn.ReLU", state={"_forward_hooks": 1})], "internal state of torch", ()),
-    "a parameter that is none": ([saved_entry(GAUSSIAN, **GAUSSIAN_STATE)], "in place of 'log_lengthscale'", ()),
+    "a parameter that is none": ([saved_entry(GAUSSIAN, **GAUSSIAN_STATE)], "the wrong type of 'log_lengthscale'", ()),
     "a buffer that is none": (
         [saved_entry("weighted-cosines", training=True, frequencies="x", phases=None, weights=None)],
-        "in place of 'frequencies'",
+        "the wrong type of 'frequencies'",
         (),
     ),
     "parameters that are none": ([module_entry("torch.nn.Linear", parameters={"a": 1})], "have the wrong type", ()),
@@ -194,7 +194,7 @@ FORGERIES: dict[str, tuple[list[Any], str, tuple[bytes, ...]]] = {
     "training perhaps": ([module_entry("torch.nn.ReLU", training=1)], "has no 'training'", ()),
     "a kernel in training perhaps": (
         [LOG_LENGTHSCALE, saved_entry(GAUSSIAN, **GAUSSIAN_STATE | {"training": 1, "log_lengthscale": {"ref": 0}})],
-        "in place of 'training'",
+        "the wrong type of 'training'",
         (TWO,),
     ),
     "isotonic regression without sense": (

@@ -94,7 +94,7 @@ class TestModulesOfOnesOwn:
 
     def test_without_it_the_sentence_says_to_pass_it(self, tmp_path):
         kw.save(network(OwnNet()).make(), tmp_path / "own.kw")
-        with pytest.raises(kw.ModelFileError, match=r"module of your own, 'OwnNet'.*module=OwnNet\(\.\.\.\)"):
+        with pytest.raises(kw.ModelFileError, match=r"your own module 'OwnNet'.*module=OwnNet\(\.\.\.\)"):
             kw.load(tmp_path / "own.kw")
         with pytest.raises(kw.ModelFileError, match=r"fit no module that was passed.*first\.weight \(4, 4\)"):
             kw.load(tmp_path / "own.kw", module=OwnNet(5))

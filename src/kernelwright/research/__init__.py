@@ -1,4 +1,4 @@
-"""What reproduces the papers: rival methods (``baselines``) and the experiments themselves."""
+"""Reproduction of the papers: rival methods (``baselines``) and the experiments (``experiments``)."""
 
 from kernelwright.research import baselines
 

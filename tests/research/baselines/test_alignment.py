@@ -70,7 +70,7 @@ def test_median_widths_are_settled_on_a_copy():
 
 def test_errors_are_sentences():
     X, y = make_moons(20, random_state=0)
-    with pytest.raises(ValueError, match="must be a list of kernels on vectors"):
+    with pytest.raises(ValueError, match="must be a list of at least one kernel on vectors"):
         AlignmentKernel([]).fit(X, y)
     with pytest.raises(ValueError, match="Got 'rbf' instead"):
         AlignmentKernel(["rbf"]).fit(X, y)

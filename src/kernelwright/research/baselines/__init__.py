@@ -1,4 +1,4 @@
-"""Rival methods with the face of an estimator, for honest comparisons."""
+"""Rival methods as scikit-learn estimators, for fair comparisons."""
 
 from kernelwright.research.baselines.alignment import AlignmentKernel
 from kernelwright.research.baselines.bayesian_mkl import BayesianMKL

@@ -26,26 +26,26 @@ __all__ = ["AlignmentKernel"]
 class AlignmentKernel(BaseEstimator):
     """``k = sum_k mu_k k_k`` with weights ``mu >= 0`` that align it with the labels [Cortes2012]_.
 
-    A first stage of learning: ``kernel_`` is then used by a support vector machine, or by any estimator that takes a
-    kernel. The target is the ideal kernel ``2 delta(y, y') - 1``, which is ``y y^T`` for two classes.
+    This is the first of two stages: ``kernel_`` is then used by a support vector machine, or by any estimator that
+    takes a kernel. The target is the ideal kernel ``2 delta(y, y') - 1``, which is ``y y^T`` for two classes.
 
     Parameters
     ----------
     kernels : list of Kernel or None, default=None
-        The kernels to be weighted. None: eleven Gaussians of widths 2^-5, 2^-4, ..., 2^5, for inputs in [0, 1].
+        The kernels to combine. None: eleven Gaussians of widths 2^-5, 2^-4, ..., 2^5, for inputs in [0, 1].
     method : {"alignf", "align"}, default="alignf"
-        Weights chosen together, or each kernel's from its own alignment.
+        "alignf" chooses all weights together; "align" uses the alignment of each kernel on its own.
 
     Attributes
     ----------
     kernel_ : Kernel
         The sum, without the kernels of weight zero.
     weights_ : ndarray
-        A weight for each of ``kernels``: mu at the scale where, centred, ``kernel_`` is closest to the ideal kernel.
-        (Of norm one, as in the paper, kernels that are nearly constant leave a sum that hardly varies: a support
-        vector machine would then need a very large C.)
+        One weight for each of ``kernels``: mu, scaled so that the centred ``kernel_`` is closest to the ideal kernel.
+        (With norm one, as in the paper, nearly constant kernels give a sum that hardly varies, and a support vector
+        machine would need a very large C.)
     alignment_ : float
-        Centred alignment of ``kernel_`` with the target, on the training points.
+        The centred alignment of ``kernel_`` with the target on the training points.
     classes_ : ndarray
 
     Notes
@@ -80,7 +80,7 @@ class AlignmentKernel(BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any) -> AlignmentKernel:
-        """Weigh the kernels.
+        """Learn the weights of the kernels.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class AlignmentKernel(BaseEstimator):
         self.classes_, labels = class_labels(y, self)
         points = as_matrix(X)
         kernels = prepared_kernels(self, gaussians() if self.kernels is None else self.kernels, points)
-        # The ideal kernel is 2 delta - 1; centring takes away the constant, and the factor comes back below.
+        # The ideal kernel is 2 delta - 1. Centring removes the constant, and the factor is applied below.
         target = LazyKernelMatrix(KroneckerDelta(), torch.from_numpy(labels)[:, None])
         gram = centred_gram([*(LazyKernelMatrix(kernel, points) for kernel in kernels), target])
         mu = weights_of_gram(gram, method=self.method)
@@ -106,17 +106,17 @@ class AlignmentKernel(BaseEstimator):
 
 
 def gaussians() -> list[Kernel]:
-    """``exp(-|x - z|^2 / (2 sigma^2))`` of eleven widths that suit inputs in [0, 1]."""
+    """Return ``exp(-|x - z|^2 / (2 sigma^2))`` for eleven widths, for inputs in [0, 1]."""
     return [Gaussian(2.0**power) for power in range(-5, 6)]
 
 
 def prepared_kernels(estimator: Any, kernels: Sequence[Any], X: Tensor) -> list[Kernel]:
-    """Copies of the kernels that a user gave, with what depends on the data settled."""
+    """Return copies of the user's kernels, with parameters that depend on the data set."""
     wrong = [kernel for kernel in kernels if not isinstance(kernel, Kernel) or not kernel.takes_vectors]
     if wrong or len(kernels) == 0:
         raise ValueError(
-            f"The 'kernels' parameter of {type(estimator).__name__} must be a list of kernels on vectors, at least "
-            f"one. Got {wrong[0] if wrong else kernels!r} instead."
+            f"The 'kernels' parameter of {type(estimator).__name__} must be a list of at least one kernel on "
+            f"vectors. Got {wrong[0] if wrong else kernels!r} instead."
         )
     copies = [copy.deepcopy(kernel) for kernel in kernels]
     for kernel in copies:

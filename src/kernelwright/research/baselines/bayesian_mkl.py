@@ -1,4 +1,4 @@
-"""Bayesian efficient multiple kernel learning: the weights of kernels by variational inference."""
+"""Bayesian efficient multiple kernel learning: kernel weights by variational inference."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ STACKED_KERNEL_VALUES = 2**24  # kernel values held at once while predicting
 
 
 def default_kernels() -> list[Kernel]:
-    """Eleven Gaussian widths ``2^-5, ..., 2^5`` and polynomials of degree 1, 2 and 3."""
+    """Return Gaussians of eleven widths ``2^-5, ..., 2^5`` and polynomials of degree 1, 2 and 3."""
     return [Gaussian(2.0**power) for power in range(-5, 6)] + [Polynomial(degree) for degree in (1, 2, 3)]
 
 
 def kernel_tensor(kernels: list[Kernel], X: Tensor, Z: Tensor | None = None) -> Tensor:
-    """``k_m(x_i, z_j) / sqrt(k_m(x_i, x_i) k_m(z_j, z_j))`` of all kernels, stacked."""
+    """Return ``k_m(x_i, z_j) / sqrt(k_m(x_i, x_i) k_m(z_j, z_j))`` of all kernels, stacked."""
     K = X.new_empty(len(kernels), len(X), len(X if Z is None else Z))
     for m, kernel in enumerate(kernels):
         left = kernel._diag(X).clamp(min=1e-300).rsqrt()
@@ -53,21 +53,21 @@ class BayesianMKL(ClassifierMixin, BaseEstimator):
     One vector of coefficients ``a`` serves all kernels: kernel m gives the intermediate outputs
     ``g_m(x) ~ N(a^T k_m(x), noise^2)``, they are weighted to ``f(x) ~ N(e^T g(x) + b, 1)``, and a label says that
     ``y f > margin``. Coefficients, bias and kernel weights (of either sign) are Gaussian, with precisions that have
-    Gamma priors. The posterior factorises; each factor is optimal given the others, so the bound on the evidence
-    never falls. With three classes or more, one-versus-rest outputs have coefficients of their own and share the
-    kernel weights.
+    Gamma priors. The posterior factorises, and each factor is optimal given the others, so the bound on the evidence
+    never falls. With three or more classes, one-versus-rest outputs have their own coefficients and share the kernel
+    weights.
 
     Parameters
     ----------
     kernels : list of Kernel or None, default=None
         ``None`` is eleven Gaussians of widths ``2^-5, ..., 2^5`` and polynomials ``(x . z + 1)^d``, d = 1, 2, 3, on
-        the inputs as they are. Each is divided by ``sqrt(k(x, x) k(z, z))``. Kernels are not learned themselves
+        the unscaled inputs. Each is divided by ``sqrt(k(x, x) k(z, z))``. Kernels are not learned themselves
         (length scales "median" are set).
     sample_prior, bias_prior, kernel_prior : (float, float), default=(1.0, 1.0)
         Shape and scale of the Gamma priors of the precisions of coefficients, bias and kernel weights. A
         ``kernel_prior`` of ``(1e-10, 1e10)`` gives sparse kernel weights.
     margin : float, default=1.0
-        Half the width of the band of outputs that no training label explains.
+        Half the width of the band around zero that contains no training outputs.
     noise : float, default=0.1
         Standard deviation of the intermediate outputs.
     max_iter : int, default=200
@@ -181,7 +181,7 @@ class BayesianMKL(ClassifierMixin, BaseEstimator):
     # prediction ----------------------------------------------------------------------------------------
 
     def _blocks(self, X: Any) -> Iterator[Tensor]:
-        """Kernel values of new points with the training points, some rows at a time."""
+        """Yield the kernel values between new points and the training points, some rows at a time."""
         check_is_fitted(self)
         new = torch.from_numpy(validate_data(self, X, dtype=np.float64, reset=False).copy())
         training = torch.from_numpy(self.points_)
@@ -190,26 +190,26 @@ class BayesianMKL(ClassifierMixin, BaseEstimator):
                 yield kernel_tensor(self.kernels_, block, training)
 
     def _log_odds(self, X: Any) -> Tensor:
-        """``log p(y f > margin) - log p(y f < -margin)`` of each output."""
+        """Return ``log p(y f > margin) - log p(y f < -margin)`` of each output."""
         moments = [self._posterior.predict(K) for K in self._blocks(X)]
         mean, variance = (torch.cat(part) for part in zip(*moments, strict=True))
         deviation = variance.sqrt()
         return log_ndtr((mean - self.margin) / deviation) - log_ndtr((-mean - self.margin) / deviation)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Log odds of the second of two classes; of each class against the rest if there are more."""
+        """Return the log odds of the second of two classes, or of each of more classes against the rest."""
         odds = self._log_odds(X).numpy()
         return odds.ravel() if len(self.classes_) == 2 else odds
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probits of the predictive mean and variance, outside the margin; divided by their sum for many classes."""
+        """Return probits of the predictive mean and variance outside the margin; normalised for many classes."""
         odds = self._log_odds(X)
         if len(self.classes_) == 2:
             return torch.sigmoid(torch.cat([-odds, odds], 1)).numpy()
         return torch.softmax(torch.nn.functional.logsigmoid(odds), 1).numpy()
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class."""
+        """Predict the most probable class."""
         odds = self._log_odds(X)
         best = (odds.squeeze(1) > 0).long() if len(self.classes_) == 2 else odds.argmax(1)
         return self.classes_[best.numpy()]

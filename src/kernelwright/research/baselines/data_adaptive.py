@@ -27,28 +27,28 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["AdaptedKernel", "DataAdaptiveKernel"]
 
-SOLVER_TOLERANCE = 1e-6  # of the support vector machines, well below the gap that is asked for
-CHECK_EVERY = 10  # steps: a look at the gap costs a support vector machine
-BISECTIONS = 60  # to the last bit
+SOLVER_TOLERANCE = 1e-6  # of the support vector machines, well below the required gap
+CHECK_EVERY = 10  # steps, because each check of the gap fits support vector machines
+BISECTIONS = 60  # enough for full precision
 
 
 @saved("pair-weighting")
 @dataclass(frozen=True)
 class Weighting:
-    """A weight for each pair of training points, and how far each of them speaks for points around it."""
+    """A weight for each pair of training points, and the distance up to which a point represents its neighbours."""
 
     points: Tensor
-    bordered: Tensor  # F and, for points that none speaks for, a last row and column of ones
+    bordered: Tensor  # F, with a last row and column of ones for points without a neighbour
     reach: Tensor  # the distance of each point to its nearest neighbour
 
     @classmethod
     def of(cls, points: Tensor, F: Tensor) -> Weighting:
-        """Reaches from the distances between the points."""
+        """Compute the reaches from the distances between the points."""
         bordered = torch.nn.functional.pad(F, (0, 1, 0, 1), value=1.0)
         return cls(points, bordered, euclidean(points).fill_diagonal_(torch.inf).min(1).values)
 
     def places(self, X: Tensor) -> Tensor:
-        """The reciprocal nearest neighbour of each point; the place of the ones where it has none."""
+        """Return the index of each point's reciprocal nearest neighbour, or the index of the ones if it has none."""
         nearest = euclidean(X, self.points).min(1)
         reciprocal = nearest.values <= self.reach[nearest.indices]
         return torch.where(reciprocal, nearest.indices, len(self.points))
@@ -61,9 +61,9 @@ class Weighting:
 class AdaptedKernel(Kernel):
     """``F(x, z) k(x, z)``: a kernel, and weights of pairs that are looked up at reciprocal nearest neighbours.
 
-    A training point and a new point are reciprocal neighbours if it is the nearest training point, and if no other
-    training point is nearer to it than the new point. At training points F is the matrix that was learned; a point
-    without such a neighbour has the weight 1 with all others. Values jump where the neighbour changes.
+    A training point and a new point are reciprocal neighbours if the training point is nearest to the new point, and no
+    other training point is nearer to it than the new point. At training points F is the learned matrix. A point without
+    such a neighbour has weight 1 with all others. Values jump where the neighbour changes.
     """
 
     def __init__(self, kernel: Kernel, weighting: Weighting) -> None:
@@ -91,7 +91,7 @@ class AdaptiveProblem:
     tau: float
 
     def machines(self, F: Tensor) -> Tensor:
-        """``alpha * y`` of the support vector machines of the kernel matrix ``F * K``, a column for each task."""
+        """Return ``alpha * y`` of the support vector machines with kernel matrix ``F * K``, one column a task."""
         A, beta = (F * self.K).numpy(), torch.zeros_like(self.Y)
         for task, y in enumerate(self.Y.T.numpy()):
             machine = SVC(C=self.C, kernel="precomputed", tol=SOLVER_TOLERANCE).fit(A, y)
@@ -99,18 +99,18 @@ class AdaptiveProblem:
         return beta
 
     def value(self, F: Tensor, beta: Tensor) -> float:
-        """The objective at given weights and dual variables."""
+        """Return the objective at given weights and dual variables."""
         dual = (self.Y * beta).sum() - 0.5 * (beta * ((F * self.K) @ beta)).sum()
         return float(dual + self.eta * (((F - 1.0) ** 2).sum() + self.tau * F.trace()))
 
     def best_weights(self, beta: Tensor) -> Tensor:
-        """The weights of smallest objective at given dual variables: eigenvalues shrunk by ``tau / 2``."""
+        """Return the optimal weights for given dual variables: eigenvalues shrunk by ``tau / 2``."""
         values, U = eigen(1.0 + self.K * (beta @ beta.T) / (4.0 * self.eta))
         return (U * (values - 0.5 * self.tau).clamp(min=0.0)) @ U.T
 
 
 def project(beta: Tensor, Y: Tensor, C: float) -> Tensor:
-    """The nearest ``alpha * y`` with ``0 <= alpha <= C`` and ``alpha^T y = 0``, column by column, by bisection."""
+    """Project each column to the nearest ``alpha * y`` with ``0 <= alpha <= C`` and ``alpha^T y = 0``, by bisection."""
     high = beta.abs().max(0).values + C
     low = -high
     for _ in range(BISECTIONS):
@@ -122,7 +122,7 @@ def project(beta: Tensor, Y: Tensor, C: float) -> Tensor:
 
 @dataclass(frozen=True)
 class Found:
-    """Weights, the objective at them, how far it is from its minimum at most, and the steps that were made."""
+    """Weights, their objective, a bound on its distance to the minimum, and the number of steps."""
 
     weights: Tensor
     objective: float
@@ -131,10 +131,10 @@ class Found:
 
 
 def learn_weights(problem: AdaptiveProblem, max_iter: int, tol: float) -> Found:
-    """Nesterov's accelerated projected gradient on the dual variables, whose best weights are known at every step.
+    """Learn the weights by Nesterov's accelerated projected gradient on the dual variables.
 
-    The minimum over F is concave and smooth in the dual variables, and its gradient is that of the machines at the
-    best F. Machines that are solved for that F give the upper bound.
+    The minimum over F has a closed form. It is concave and smooth in the dual variables, and its gradient is that of
+    the machines at the best F. Machines that are solved for that F give the upper bound.
     """
     beta = problem.machines(torch.ones_like(problem.K))
     ahead, momentum, curvature = beta, 1.0, 1.0
@@ -146,7 +146,7 @@ def learn_weights(problem: AdaptiveProblem, max_iter: int, tol: float) -> Found:
             if gap <= tol * abs(upper):
                 break
         following, curvature = ascend(problem, ahead, 0.9 * curvature)
-        if float(((following - ahead) * (following - beta)).sum()) < 0:  # the momentum leads astray: start it anew
+        if float(((following - ahead) * (following - beta)).sum()) < 0:  # the momentum points uphill: restart it
             momentum, ahead = 1.0, following
         else:
             larger = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
@@ -157,7 +157,7 @@ def learn_weights(problem: AdaptiveProblem, max_iter: int, tol: float) -> Found:
 
 
 def ascend(problem: AdaptiveProblem, beta: Tensor, curvature: float) -> tuple[Tensor, float]:
-    """One projected gradient step, as long as the curvature along it allows; the next point and that curvature."""
+    """Take one projected gradient step, as long as the curvature allows; return the point and the curvature."""
     F = problem.best_weights(beta)
     value, gradient = problem.value(F, beta), problem.Y - (F * problem.K) @ beta
     while True:
@@ -173,23 +173,23 @@ def ascend(problem: AdaptiveProblem, beta: Tensor, curvature: float) -> tuple[Te
 class DataAdaptiveKernel(BaseEstimator):
     """Learn a weight for each pair of training points, so that a support vector machine has a larger margin.
 
-    In the style of the data-adaptive nonparametric kernels (DANK) of [Liu2020]_. Minimised is, exactly,
+    This follows the data-adaptive nonparametric kernels (DANK) of [Liu2020]_. The exact problem is
 
     ``min_F max_a  sum_i a_i - 1/2 sum_ij a_i a_j y_i y_j F_ij K_ij + eta (|F - 1 1^T|^2 + tau trace(F))``
 
     over positive semidefinite F (whose trace is their nuclear norm) and ``0 <= a <= C, a^T y = 0``. The first term
-    widens the margin, eta keeps F near one (in place of a bounded region around it), tau makes it of low rank. The
+    widens the margin, eta keeps F near one (instead of a bounded region around it), tau gives it low rank. The
     minimum over F at given a is known: the eigenvalues of ``1 1^T + K_ij a_i y_i a_j y_j / (4 eta)``, less tau / 2.
-    The maximum over a is found by Nesterov's accelerated projected gradient, and ``gap_`` bounds what it leaves.
-    With three classes or more, the duals of one-versus-rest machines are summed and share F.
+    The maximum over a is found by Nesterov's accelerated projected gradient, and ``gap_`` bounds the remaining error.
+    With three or more classes, the duals of one-versus-rest machines are summed and share F.
 
-    This is a learner: it has no ``predict``. ``SVC(kernel=learner.kernel_)`` is the classifier.
+    This learner has no ``predict``: use ``SVC(kernel=learner.kernel_)``.
 
     Parameters
     ----------
     kernel : Kernel or None, default=None
         The kernel K that is adapted, positive semidefinite and on vectors; ``None`` is a Gaussian at the median
-        distance of the inputs as they are. Its numbers are not learned.
+        distance of the unscaled inputs. Its parameters are not learned.
     C : float, default=1.0
         Weight of the slack of the machines.
     eta : float, default=16.0
@@ -198,7 +198,7 @@ class DataAdaptiveKernel(BaseEstimator):
     tau : float, default=0.01
         Eigenvalues of F are shrunk by half of it.
     max_iter : int, default=500
-        Most steps; each costs two or three eigendecompositions.
+        Maximum number of steps; each costs two or three eigendecompositions.
     tol : float, default=1e-4
         Stop at this gap, relative to the objective.
 
@@ -214,13 +214,13 @@ class DataAdaptiveKernel(BaseEstimator):
     objective_ : float
         The maximum over a at these weights.
     gap_ : float
-        How much the objective is above its minimum at most.
+        Upper bound on the difference between the objective and its minimum.
     n_iter_ : int
     n_features_in_, feature_names_in_
 
     Notes
     -----
-    ``kernel_`` at the training points is ``matrix_``, save that equal rows share the weights of the first of them.
+    ``kernel_`` at the training points is ``matrix_``, except that equal rows share the weights of the first of them.
     Between new points it may be slightly indefinite (:class:`kernelwright.estimators.krein.KreinSVC` takes it).
     Cost is cubic, memory quadratic in the number of rows. Nothing is random.
 
@@ -283,8 +283,8 @@ class DataAdaptiveKernel(BaseEstimator):
             self.kernel_ = AdaptedKernel(kernel, Weighting.of(points, found.weights))
         if found.gap > self.tol * abs(found.objective):
             warnings.warn(
-                f"The weights were not learned to the end: after {found.n_iter} steps the objective, "
-                f"{found.objective:.3g}, may still be {found.gap:.2g} above its minimum. Raise max_iter or eta.",
+                f"The weights did not converge: after {found.n_iter} steps the objective, {found.objective:.3g}, may "
+                f"still be {found.gap:.2g} above its minimum. Raise max_iter or eta.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -296,7 +296,7 @@ class DataAdaptiveKernel(BaseEstimator):
         kernel = Gaussian("median") if self.kernel is None else copy.deepcopy(self.kernel)
         if not kernel.takes_vectors:
             raise ValueError(
-                "The 'kernel' parameter of DataAdaptiveKernel must be a kernel on vectors; it needs neighbours. "
+                "The 'kernel' parameter of DataAdaptiveKernel must be a kernel on vectors, which have neighbours. "
                 f"Got {self.kernel!r} instead."
             )
         return kernel

@@ -1,4 +1,4 @@
-"""What people do without this library: a support vector machine and a grid."""
+"""The usual rival: a support vector machine tuned by grid search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["GridSearchSVC"]
 
 @saved("grid-search-svc", fields="classes_ search_ model_")
 class GridSearchSVC(ClassifierMixin, BaseEstimator):
-    """A Gaussian support vector machine, its two numbers from a 5 x 7 grid, its probabilities by Platt's sigmoid.
+    """A Gaussian support vector machine, tuned on a 5 x 7 grid, with probabilities by Platt's sigmoid.
 
     Inputs are standardised. The grid is searched without probabilities; only the winner is calibrated, on the
     decision values of ``cv`` folds.
@@ -32,7 +32,7 @@ class GridSearchSVC(ClassifierMixin, BaseEstimator):
     cv : int, default=5
         Folds of the search and of the calibration.
     n_jobs : int or None, default=None
-        Fits at the same time.
+        Number of parallel fits.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class GridSearchSVC(ClassifierMixin, BaseEstimator):
         grid = {"svc__C": 10.0 ** np.arange(-1, 4), "svc__gamma": 10.0 ** np.arange(-5, 2)}
         search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid, cv=self.cv, n_jobs=self.n_jobs)
         self.search_ = search.fit(X, y)
-        # Every class must be in every fold of the calibration; where one is too small, fewer folds have to do.
+        # Every class must be in every calibration fold, so small classes need fewer folds.
         folds = int(np.clip(counts.min(), 2, self.cv))
         self.model_ = search.best_estimator_
         if counts.min() >= 2:
@@ -63,7 +63,7 @@ class GridSearchSVC(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Platt's probabilities; certain votes where a class has one row only, so that nothing can be calibrated."""
+        """Return Platt's probabilities, or hard votes if a class has only one row and cannot be calibrated."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
         if hasattr(self.model_, "predict_proba"):
@@ -71,6 +71,6 @@ class GridSearchSVC(ClassifierMixin, BaseEstimator):
         return (self.model_.predict(X)[:, None] == self.classes_).astype(np.float64)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class."""
+        """Predict the most probable class."""
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]

@@ -1,4 +1,4 @@
-"""Several kernels, definite or not, combined by coefficients with a mixed norm [Kowalski2009]_."""
+"""Multiple kernel learning with definite or indefinite kernels and a mixed norm [Kowalski2009]_."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from kernelwright.storage.saved import saved
 __all__ = ["IndefiniteMKL", "fista", "group_soft_threshold", "soft_threshold"]
 
 PREDICTED_KERNEL_VALUES = 2**22  # kernel values held at once while predicting
-NEW_COLUMNS = 100  # of the dictionary, that come in at once
-TINY = 1e-30  # in place of the norm of a kernel matrix that is zero
+NEW_COLUMNS = 100  # of the dictionary that are added at once
+TINY = 1e-30  # replaces the norm of a zero kernel matrix
 
 
 @saved("indefinite-mkl", fields="classes_ kernels_ n_iter_ objective_ coef_ intercept_ points_")
 class IndefiniteMKL(ClassifierMixin, BaseEstimator):
     """``f(x) = sum_k sum_i alpha_ki k_k(x_i, x) + b`` of kernels that need not be positive definite [Kowalski2009]_.
 
-    The columns of all kernel matrices are a dictionary. Coefficients minimise ``C sum_i max(0, 1 - y_i f(x_i))^2`` plus
-    a norm of alpha, which is convex whatever the kernels, because no norm of a function space is used.
+    The columns of all kernel matrices form a dictionary. The coefficients minimise ``C sum_i max(0, 1 - y_i f(x_i))^2``
+    plus a norm of alpha. This is convex for all kernels, because no norm of a function space is used.
 
     Parameters
     ----------
@@ -45,23 +45,23 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
     C : float, default=0.3
         Weight of the loss. More columns of the dictionary are used as it grows.
     norm : {"l1", "l12"}, default="l1"
-        "l1": the sum of ``|alpha_ki|``, few pairs of kernel and point. "l12": the sum over kernels of the Euclidean
-        norm of ``alpha_k``, few kernels.
+        "l1": the sum of ``|alpha_ki|``, for few pairs of kernel and point. "l12": the sum over kernels of the Euclidean
+        norm of ``alpha_k``, for few kernels.
     tol : float, default=0.01
-        Largest violation of the conditions of optimality, where the penalty has slope one.
+        Largest violation of the optimality conditions, in which the penalty has slope one.
     max_iter : int, default=100_000
-        Most steps. Near the optimum one takes a fraction of a millisecond for a few hundred rows.
+        Maximum number of steps. Near the optimum a step takes less than a millisecond for a few hundred rows.
 
     Attributes
     ----------
     kernels_ : list of Kernel
     coef_ : ndarray of shape (n_kernels, n_rows, n_columns)
-        alpha, with one column for two classes, else one for each class against the rest.
+        alpha, with one column for two classes, otherwise one for each class against the rest.
     intercept_ : ndarray of shape (n_columns,)
     points_ : ndarray of shape (n_rows, n_features)
         The training points.
     objective_ : float
-        The minimum.
+        The value at the minimum.
     n_iter_ : int
     classes_ : ndarray
 
@@ -128,7 +128,7 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
         A, self.n_iter_, violation = minimise(problem, tol=float(self.tol), max_iter=int(self.max_iter))
         if violation > self.tol:
             warnings.warn(
-                f"The coefficients did not converge in {self.max_iter} steps: the conditions of optimality are "
+                f"The coefficients did not converge in {self.max_iter} steps: the optimality conditions are "
                 f"violated by {violation:.2g}, not {self.tol:.2g}. Scale the inputs to [0, 1], lower C, or raise "
                 "max_iter.",
                 ConvergenceWarning,
@@ -141,7 +141,7 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """``f(x)``: one number for two classes, else a column for each class."""
+        """Return ``f(x)``: one number for two classes, otherwise one column for each class."""
         check_is_fitted(self)
         X = as_matrix(validate_data(self, X, dtype=np.float64, reset=False))
         blocks = X.split(max(1, PREDICTED_KERNEL_VALUES // len(self.points_)))
@@ -158,7 +158,7 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
         return F
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of the largest output."""
+        """Predict the class of the largest output."""
         F = self.decision_function(X)
         best = (F > 0).astype(np.int64) if F.ndim == 1 else F.argmax(1)
         return self.classes_[best]
@@ -167,8 +167,8 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
 class DictionaryProblem:
     """``C sum max(0, 1 - S o D A)^2 + penalty(A)`` with the dictionary ``D = [K_1 ... K_T 1]``; A ends in free biases.
 
-    Columns of kernels have mean zero; the bias takes what that changes. Wide kernels are nearly constant: with their
-    means, all of them would point the same way and steps would be tiny.
+    Kernel columns are centred, and the bias makes up for it. Wide kernels are nearly constant: without centring their
+    columns would be almost parallel, and steps would be tiny.
     """
 
     def __init__(self, parts: list[Tensor], signs: Tensor, C: float, norm: str) -> None:
@@ -177,14 +177,14 @@ class DictionaryProblem:
         self.counts = [part.shape[1] for part in parts]
 
     def of_columns(self, kept: Tensor) -> DictionaryProblem:
-        """The same with some of the columns."""
+        """Return the problem with some of the columns."""
         parts = [part[:, some] for part, some in zip(self.parts, kept.split(self.counts), strict=True)]
         return DictionaryProblem(parts, self.signs, self.C, self.norm)
 
     def steps(self) -> Tensor:
-        """A step for each coefficient, the same for those of a kernel.
+        """Return a step size for each coefficient, the same within a kernel.
 
-        One for all would be that of the widest kernel, whose matrix has a norm of n; narrow ones have a norm of 1.
+        A common step size would be limited by the widest kernel, whose matrix has norm n; narrow kernels have norm 1.
         """
         sizes = [_squared_norm(part) for part in self.parts] + [float(len(self.signs))]
         counts = torch.tensor([*self.counts, 1])
@@ -199,7 +199,7 @@ class DictionaryProblem:
         return self.D.T @ (-2.0 * self.C * self.signs * self._slack(A))
 
     def prox(self, A: Tensor, steps: Tensor) -> Tensor:
-        """Of the penalty, with a step for each row."""
+        """Apply the proximal operator of the penalty, with a step size for each row."""
         if self.norm == "l1":
             return torch.cat([soft_threshold(A[:-1], steps[:-1]), A[-1:]])
         blocks = zip(A[:-1].split(self.counts), steps[:-1].split(self.counts), strict=True)
@@ -213,16 +213,16 @@ class DictionaryProblem:
 
 
 def _squared_norm(part: Tensor) -> float:
-    """Square of the spectral norm."""
+    """Return the square of the spectral norm."""
     gram = part.T @ part if part.shape[1] < part.shape[0] else part @ part.T
     return max(float(spectrum(gram)[-1]), TINY) if gram.numel() else 1.0
 
 
 def minimise(problem: DictionaryProblem, *, tol: float, max_iter: int) -> tuple[Tensor, int, float]:
-    """Coefficients, the number of steps, and by how much the conditions of optimality are violated.
+    """Return the coefficients, the number of steps, and the violation of the optimality conditions.
 
-    With the l1 norm most coefficients are zero, and few are worth a step: columns come in, the most promising first,
-    until the loss has a slope of at most one along all that are out.
+    With the l1 norm most coefficients are zero. So columns are added, the most promising first, until the loss has a
+    slope of at most one along all other columns.
     """
     A, used = torch.zeros(problem.D.shape[1], problem.signs.shape[1], dtype=torch.float64), 0
     kept = torch.full((len(A) - 1,), problem.norm != "l1")
@@ -240,7 +240,7 @@ def minimise(problem: DictionaryProblem, *, tol: float, max_iter: int) -> tuple[
 
 
 def soft_threshold(A: Tensor, t: Tensor) -> Tensor:
-    """``argmin_B |B - A|^2 / 2 + t |B|_1``.
+    """Return ``argmin_B |B - A|^2 / 2 + t |B|_1``.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def soft_threshold(A: Tensor, t: Tensor) -> Tensor:
 
 
 def group_soft_threshold(A: Tensor, t: Tensor) -> Tensor:
-    """``argmin_B |B - A|^2 / 2 + t sum_c |B_c|`` over the Euclidean norms of columns.
+    """Return ``argmin_B |B - A|^2 / 2 + t sum_c |B_c|`` with the Euclidean norms of columns.
 
     Examples
     --------
@@ -276,10 +276,10 @@ def fista(
     tol: float,
     max_iter: int,
 ) -> tuple[Tensor, int, float]:
-    """Minimise a smooth function plus one with a proximal operator, by accelerated steps [Beck2009]_.
+    """Minimise a smooth function plus a function with a proximal operator, by accelerated steps [Beck2009]_.
 
-    The momentum is dropped where it points uphill, which makes the method adapt to the curvature [ODonoghue2015]_.
-    Stops where no entry of ``(point - next point) / steps`` is larger than ``tol``: that is how far the next point is
+    The momentum is reset if it points uphill, so that the method adapts to the curvature [ODonoghue2015]_.
+    Stops when no entry of ``(point - next point) / steps`` is larger than ``tol``: that is how far the next point is
     from optimal, up to a factor of two. Returns the point, the number of steps and that largest entry.
     """
     last, point, momentum = start, start, 1.0

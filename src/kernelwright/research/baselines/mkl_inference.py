@@ -1,4 +1,4 @@
-"""Variational inference for Bayesian efficient multiple kernel learning: the posterior and the bound it raises."""
+"""Variational inference for Bayesian efficient multiple kernel learning: the posterior and its evidence bound."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Gamma:
     scale: Tensor
 
     def after(self, squares: Tensor) -> Gamma:
-        """The posterior of the precision of zero-mean Gaussian numbers whose squares have these expectations."""
+        """Return the posterior of the precision of zero-mean Gaussian numbers with these expected squares."""
         return Gamma(self.shape + 0.5, 1.0 / (1.0 / self.scale + 0.5 * squares))
 
     @property
@@ -39,7 +39,7 @@ class Gamma:
         return digamma(torch.tensor(self.shape, dtype=torch.float64)) + self.scale.log()
 
     def bound(self, prior: Gamma) -> float:
-        """``E log p + entropy``: minus the divergence from the prior."""
+        """Return ``E log p + entropy``: minus the divergence from the prior."""
         shapes = torch.tensor([self.shape, prior.shape], dtype=torch.float64)
         log_gamma, psi = torch.lgamma(shapes), digamma(shapes[0])
         expected = (prior.shape - 1.0) * self.mean_log - self.mean / prior.scale
@@ -49,7 +49,7 @@ class Gamma:
 
 
 def gaussian_bound(precision: Gamma, squares: Tensor, log_determinant: float) -> float:
-    """``E log N(x; 0, 1 / precision) + entropy`` of a Gaussian posterior, from E[x^2] and its log determinant."""
+    """Return ``E log N(x; 0, 1 / precision) + entropy`` of a Gaussian, from E[x^2] and its log determinant."""
     expected = precision.mean_log.sum() - (precision.mean * squares).sum()
     return 0.5 * (float(expected) + log_determinant + squares.numel())
 
@@ -57,7 +57,7 @@ def gaussian_bound(precision: Gamma, squares: Tensor, log_determinant: float) ->
 @saved("mkl-posterior")
 @dataclass(frozen=True)
 class Posterior:
-    """What prediction needs of the variational posterior; L outputs, p kernels, n rows."""
+    """The parts of the variational posterior that prediction needs; L outputs, p kernels, n rows."""
 
     coefficients: Tensor  # E[a], n x L
     bias: Tensor  # E[b], L
@@ -66,7 +66,7 @@ class Posterior:
     lower_bound: np.ndarray
 
     def predict(self, K: Tensor) -> tuple[Tensor, Tensor]:
-        """Means and variances of the outputs f at new points, from p x new x n kernel values."""
+        """Return means and variances of the outputs f at new points, from p x new x n kernel values."""
         n_outputs = len(self.bias)
         g = K @ self.coefficients
         mean = torch.einsum("m,mio->io", self.weights, g) + self.bias
@@ -93,7 +93,7 @@ class Inference:
         self.cov = torch.eye(n_outputs + p, dtype=Y.dtype)
 
     def ascend(self, max_iter: int) -> Posterior:
-        """Update all factors so many times, and note the bound after each sweep."""
+        """Update all factors ``max_iter`` times, and record the bound after each sweep."""
         bounds = np.empty(max_iter)
         for step in range(max_iter):
             parts = self.update_a() + self.update_g() + self.update_weights()
@@ -101,7 +101,7 @@ class Inference:
         return Posterior(self.a, self.b, self.e, self.cov, bounds)
 
     def update_a(self) -> float:
-        """q(lambda), then q(a); their part of the bound."""
+        """Update q(lambda), then q(a); return their part of the bound."""
         precision = self.priors["sample"].after(self.a_squares)
         Kg = torch.einsum("mij,mjo->io", self.K, self.g) / self.variance
         self.a, variances, log_determinant = torch.empty_like(Kg), torch.empty_like(Kg), 0.0
@@ -116,7 +116,7 @@ class Inference:
         return precision.bound(self.priors["sample"]) + gaussian_bound(precision, self.a_squares, log_determinant)
 
     def update_g(self) -> float:
-        """q(G), whose covariance is that of every row and output; its part of the bound."""
+        """Update q(G), with one covariance for every row and output; return its part of the bound."""
         n, n_outputs = self.Y.shape
         of_weights, mixed = self.cov[n_outputs:, n_outputs:], self.cov[n_outputs:, :n_outputs]
         p = len(self.e)
@@ -131,7 +131,7 @@ class Inference:
         return 0.5 * (entropy - misfit - rows * p * (LOG_2PI + np.log(self.variance)))
 
     def update_weights(self) -> float:
-        """q(gamma) and q(omega), then q(b, e) together; their part of the bound."""
+        """Update q(gamma) and q(omega), then q(b, e) together; return their part of the bound."""
         n, n_outputs = self.Y.shape
         squares = torch.cat([self.b, self.e]) ** 2 + self.cov.diagonal()
         of_bias = self.priors["bias"].after(squares[:n_outputs])
@@ -153,7 +153,7 @@ class Inference:
         return parts + of_bias.bound(self.priors["bias"]) + of_kernels.bound(self.priors["kernel"])
 
     def update_f(self) -> float:
-        """q(f), Gaussians cut off at the margin; its part of the bound is what they keep, less their spread."""
+        """Update q(f), Gaussians truncated at the margin; return its part of the bound."""
         mean = torch.einsum("m,mio->io", self.e, self.g) + self.b
         reach = self.Y * mean - self.margin
         log_kept = log_ndtr(reach)

@@ -27,7 +27,7 @@ TIE = 1e-12  # scores closer than this, relative to their range, are equal
 
 @saved("weighted-cosines", buffers="frequencies phases weights")
 class WeightedCosines(FeatureMap):
-    """``z_m(x) = sqrt(2 q_m) cos(w_m . x + b_m)``: random Fourier features with weights q of sum one.
+    """``z_m(x) = sqrt(2 q_m) cos(w_m . x + b_m)``: random Fourier features with weights q that sum to one.
 
     Examples
     --------
@@ -63,9 +63,9 @@ class WeightedCosines(FeatureMap):
         return 2.0 * float(self.weights.sum())
 
     def forward(self, X: Tensor) -> Tensor:
-        """A row of cosines for each row of X."""
+        """Return one row of weighted cosines for each row of X."""
         if X.shape[1] != self.frequencies.shape[1]:
-            raise ValueError(f"{self!r} cannot be taken of points with {X.shape[1]} inputs.")
+            raise ValueError(f"{self!r} cannot be applied to points with {X.shape[1]} inputs.")
         return (2.0 * self.weights).sqrt() * torch.cos(X @ self.frequencies.T + self.phases)
 
 
@@ -74,34 +74,34 @@ class RandomFeatureAlignment(BaseEstimator):
     """Random features of a Gaussian kernel, weighted so that their kernel is aligned with the labels [Sinha2016]_.
 
     Of M random cosines ``phi_m(x) = cos(w_m . x + b_m)`` the weights q maximise ``sum_m q_m (sum_i y_i phi_m(x_i))^2``
-    over the distributions near the uniform one. Features of weight zero, often most of them, are not kept. A first
-    stage of learning: ``kernel_`` is then used by a support vector machine, or by any estimator that takes a kernel.
+    over the distributions near the uniform one. Features of weight zero, often most of them, are not kept. This is the
+    first of two stages: ``kernel_`` is then used by a support vector machine, or any estimator that takes a kernel.
 
     Parameters
     ----------
     n_features : int, default=10000
-        M, the number of cosines that are drawn.
+        M, the number of random cosines.
     width : float or "median", default="median"
-        Of the Gaussian kernel ``exp(-|x - z|^2 / (2 width^2))``; "median": the median distance between rows.
+        Width of the Gaussian kernel ``exp(-|x - z|^2 / (2 width^2))``; "median": the median distance between rows.
     divergence : {"chi2", "kl"}, default="chi2"
-        Of q from the uniform weights 1/M: ``M sum_m (q_m - 1/M)^2``, or ``sum_m q_m log(M q_m)``, which makes no
-        weight exactly zero.
+        Divergence of q from the uniform weights 1/M: ``M sum_m (q_m - 1/M)^2``, or ``sum_m q_m log(M q_m)``, for which
+        no weight is exactly zero.
     rho : float, default=3.0
-        How far q may go: a chi-square divergence up to rho, or one of Kullback and Leibler up to log(1 + rho). Either
-        way the effective number of features, ``exp`` of the entropy of q (of order two or one), is at least
-        ``M / (1 + rho)``. Zero leaves the weights uniform. (The program of the authors bounds ``sum_m (q_m - 1/M)^2``
+        The largest divergence: rho for chi-square, log(1 + rho) for Kullback-Leibler. In both cases the effective
+        number of features, ``exp`` of the entropy of q (of order two or one), is at least
+        ``M / (1 + rho)``. Zero leaves the weights uniform. (The authors' program bounds ``sum_m (q_m - 1/M)^2``
         by its rho over M, which is the same rho; their examples have 0.005 M.)
     random_state : int, RandomState or None, default=None
-        Of the draws.
+        For the random features.
 
     Attributes
     ----------
     kernel_ : FeatureKernel
         ``k(x, z) = 2 sum_m q_m phi_m(x) phi_m(z)``.
     weights_ : ndarray of shape (n_features,)
-        q, of sum one.
+        q, with sum one.
     width_ : float
-        The width of the Gaussian kernel from which features were drawn.
+        The width of the Gaussian kernel.
     classes_ : ndarray
 
     Notes
@@ -153,7 +153,7 @@ class RandomFeatureAlignment(BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any) -> RandomFeatureAlignment:
-        """Draw the features and weigh them.
+        """Draw the features and learn their weights.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class RandomFeatureAlignment(BaseEstimator):
 
 
 def _codes(labels: np.ndarray) -> Tensor:
-    """Labels as columns of numbers: -1 and 1 for two classes, centred one-hot rows for more."""
+    """Return labels as columns of numbers: -1 and 1 for two classes, centred one-hot rows for more."""
     n_classes = int(labels.max()) + 1
     if n_classes == 2:
         return torch.from_numpy(2.0 * labels - 1.0)[:, None]
@@ -190,7 +190,7 @@ def _codes(labels: np.ndarray) -> Tensor:
 
 
 def feature_scores(features: FeatureMap, X: Tensor, Y: Tensor) -> Tensor:
-    """``sum_c (sum_i Y_ic z_m(x_i))^2`` for each feature m, from some rows at a time."""
+    """Return ``sum_c (sum_i Y_ic z_m(x_i))^2`` for each feature m, computed by blocks of rows."""
     step = max(1, BLOCK_FEATURE_VALUES // features.n_features)
     with torch.no_grad():
         blocks = zip(X.split(step), Y.split(step), strict=True)
@@ -199,7 +199,7 @@ def feature_scores(features: FeatureMap, X: Tensor, Y: Tensor) -> Tensor:
 
 
 def best_in_chi2_ball(scores: Tensor, rho: float) -> Tensor:
-    """The weights q of sum one that maximise ``sum_m q_m scores_m`` where ``M sum_m (q_m - 1/M)^2 <= rho``.
+    """Return the weights q of sum one that maximise ``sum_m q_m scores_m`` with ``M sum_m (q_m - 1/M)^2 <= rho``.
 
     With the multiplier 1/t of the ball, q is the projection of ``t * scores`` onto the simplex, which is
     ``t (scores - threshold)`` where that is positive, on the k best features. As t grows, k falls and ``sum q^2``
@@ -222,7 +222,7 @@ def best_in_chi2_ball(scores: Tensor, rho: float) -> Tensor:
     about_mean = ((loss**2).cumsum(0) - first**2 / k).clamp(min=0.0)  # of the first k
     entry = (k * loss - first).clamp(min=0.0)  # the k-th feature has weight where t < 1 / entry
     limit, ties = (1.0 + rho) / M, int((loss <= TIE).sum())
-    if limit >= 1.0 / ties:  # far enough for all the weight to be on the best feature and its equals
+    if limit >= 1.0 / ties:  # large enough for all weight to be on the best feature and its ties
         q[order[:ties]] = 1.0 / ties
         return q
     norms = torch.full((M,), torch.inf, dtype=torch.float64)
@@ -234,9 +234,10 @@ def best_in_chi2_ball(scores: Tensor, rho: float) -> Tensor:
 
 
 def best_in_kl_ball(scores: Tensor, rho: float) -> Tensor:
-    """The weights q of sum one that maximise ``sum_m q_m scores_m`` where ``sum_m q_m log(M q_m) <= log(1 + rho)``.
+    """Return the weights q of sum one that maximise ``sum_m q_m scores_m`` in a Kullback-Leibler ball.
 
-    They are ``softmax(t * scores)``, with t from bisection: the divergence grows with it.
+    The ball is ``sum_m q_m log(M q_m) <= log(1 + rho)``. The weights are ``softmax(t * scores)``, with t from
+    bisection, because the divergence grows with t.
 
     Examples
     --------

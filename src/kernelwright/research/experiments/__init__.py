@@ -1,1 +1,1 @@
-"""Tables and figures of the papers, recomputed; published values lie in ``published/``."""
+"""Reproduced tables and figures of the papers; published values are in ``published/``."""

@@ -1,4 +1,4 @@
-"""The demonstration: three data sets that come with scikit-learn, three classifiers, one split each."""
+"""The demo: three data sets of scikit-learn, three classifiers, one split each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["TASKS", "DemoResult", "DemoTask", "pictures", "rows_of"]
 
 @dataclass(frozen=True)
 class DemoScore:
-    """How one method did on one split."""
+    """The scores of one method on one split."""
 
     method: str
     accuracy: float
@@ -36,7 +36,7 @@ class DemoScore:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """All scores on one data set, with the model and rows that the pictures show."""
+    """All scores on one data set, with the model and the rows for the pictures."""
 
     name: str
     scores: list[DemoScore]
@@ -47,7 +47,7 @@ class DemoResult:
 
 @dataclass(frozen=True)
 class DemoTask:
-    """A data set, perhaps only some of its columns."""
+    """A data set, or some of its columns."""
 
     name: str
     data_set: str
@@ -88,7 +88,7 @@ TASKS = (
 
 
 def rivals() -> dict[str, Any]:
-    """What the embedding is compared with."""
+    """Return the rival classifiers."""
     return {
         "SVM + grid": GridSearchSVC(n_jobs=2),
         "random forest": RandomForestClassifier(300, random_state=0, n_jobs=2),
@@ -96,7 +96,7 @@ def rivals() -> dict[str, Any]:
 
 
 def rows_of(result: DemoResult) -> list[dict[str, str]]:
-    """The scores as rows of words for a table."""
+    """Return the scores as formatted rows of a table."""
 
     def shown(value: float | None, form: str) -> str:
         return "" if value is None else format(value, form)
@@ -117,7 +117,7 @@ def rows_of(result: DemoResult) -> list[dict[str, str]]:
 
 
 def pictures(results: Mapping[str, DemoResult]) -> dict[str, Picture]:
-    """The probabilities of the first result (two features), and the learning curves of all."""
+    """Draw the probabilities of the first result (two features) and the learning curves of all."""
     from matplotlib.figure import Figure
 
     first = next(iter(results.values()))

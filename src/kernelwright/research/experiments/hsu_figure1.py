@@ -31,7 +31,7 @@ def _data(seed: int) -> list[np.ndarray]:
 
 
 def model_after(start: str, steps: int, seed: int = 0) -> EmbeddingClassifier:
-    """The model after so many steps."""
+    """Return the model after ``steps`` steps."""
     X, _, y, _ = _data(seed)
     lengthscale, ridge = STARTS[start]
     learn = Rademacher("4e/n", optimizer=Adam(0.01, max_iter=steps)) if steps else None
@@ -40,7 +40,7 @@ def model_after(start: str, steps: int, seed: int = 0) -> EmbeddingClassifier:
 
 
 def trial(start: str, steps: int, seed: int) -> dict[str, float]:
-    """Accuracies in percent and the complexity after so many steps."""
+    """Compute accuracies in percent and the complexity after ``steps`` steps."""
     X, X_test, y, y_test = _data(seed)
     model = model_after(start, steps, seed)
     return {
@@ -51,7 +51,7 @@ def trial(start: str, steps: int, seed: int) -> dict[str, float]:
 
 
 def tasks(quick: bool) -> list[Task]:
-    """Ten random splits (the paper has one), two starts, some steps of the way."""
+    """List ten random splits (the paper has one), two starts and several numbers of steps."""
     steps = (0, 500) if quick else STEPS
     return [
         Task(start, "start" if n == 0 else f"step {n}", seed, trial, (start, n, seed))
@@ -62,7 +62,7 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def pictures(results: Sequence[Result]) -> dict[str, Picture]:
-    """Probability maps at both ends, and the curves of accuracy and complexity in between."""
+    """Draw probability maps before and after learning, and the curves of accuracy and complexity."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 6.5), layout="constrained")

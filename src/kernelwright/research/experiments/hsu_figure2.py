@@ -36,7 +36,7 @@ GROUPS = ("01", "17", "27", "38", "49", "56", "0123456789")
 
 
 def images() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Training and test images in [0, 1], in a random but fixed order."""
+    """Load training and test images in [0, 1], in a random but fixed order."""
     X, y = datasets.load("mnist")
     X = X.reshape(len(X), -1) / 255.0
     order = np.random.default_rng(0).permutation(60_000)
@@ -44,7 +44,7 @@ def images() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def model_of(method: str, seed: int) -> Any:
-    """A classifier of the figure."""
+    """Return a classifier of the figure."""
     if method == "SVC":
         return OneVsRestClassifier(SVC())
     if method == "GPC":
@@ -56,7 +56,7 @@ def model_of(method: str, seed: int) -> Any:
 
 
 def by_size(method: str, n: int, seed: int) -> dict[str, float]:
-    """Test accuracy in percent from n images, and seconds."""
+    """Compute the test accuracy in percent with n training images, and the seconds."""
     X, y, X_test, y_test = images()
     chosen = slice(seed * n, (seed + 1) * n)
     started = time.perf_counter()
@@ -66,7 +66,7 @@ def by_size(method: str, n: int, seed: int) -> dict[str, float]:
 
 
 def size_tasks(quick: bool) -> list[Task]:
-    """Three disjoint sets of images of each size (one of 2500 and more)."""
+    """List three disjoint sets of images for each size (one set for 2500 and more)."""
     return [
         Task(f"n = {n}", method, seed, by_size, (method, n, seed))
         for n in (SIZES[:4] if quick else SIZES)
@@ -77,14 +77,14 @@ def size_tasks(quick: bool) -> list[Task]:
 
 
 def accuracies(results: Sequence[Result], method: str) -> dict[int, float]:
-    """Mean accuracy of a method by number of images, smallest first."""
+    """Return the mean accuracy of a method by number of images, smallest first."""
     own = [r for r in results if r.column == method and r.measure == "accuracy"]
     by_row = {n: [r.value for r in own if r.row == f"n = {n}"] for n in SIZES}
     return {n: float(np.mean(values)) for n, values in by_row.items() if values}
 
 
 def size_claims(results: Sequence[Result]) -> dict[str, bool]:
-    """What this library's default has to reach."""
+    """Return whether this library's default reaches its goals."""
     found = accuracies(results, "default")
     return {
         f"The default reaches {goal} % from {n} images ({found[n]:.1f} %)": found[n] >= goal
@@ -94,7 +94,7 @@ def size_claims(results: Sequence[Result]) -> dict[str, bool]:
 
 
 def size_pictures(results: Sequence[Result]) -> dict[str, Picture]:
-    """Accuracy against the number of images."""
+    """Draw accuracy against the number of images."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")
@@ -109,7 +109,7 @@ def size_pictures(results: Sequence[Result]) -> dict[str, Picture]:
 
 
 def by_pixels(group: str) -> dict[str, float]:
-    """Length scales of all pixels for a group of digits (as many measures), and the accuracy on their test images."""
+    """Compute the length scales of all pixels for a group of digits, and the accuracy on their test images."""
     X, y, X_test, y_test = images()
     digits = [int(digit) for digit in group]
     own, own_test = np.isin(y, digits), np.isin(y_test, digits)
@@ -126,12 +126,12 @@ def by_pixels(group: str) -> dict[str, float]:
 
 
 def pixel_tasks(quick: bool) -> list[Task]:
-    """One group of digits each."""
+    """List one task for each group of digits."""
     return [Task(f"digits {group}", "pixels", 0, by_pixels, (group,)) for group in (GROUPS[:1] if quick else GROUPS)]
 
 
 def pixel_pictures(results: Sequence[Result]) -> dict[str, Picture]:
-    """One over the length scale of each pixel."""
+    """Draw one over the length scale of each pixel."""
     from matplotlib.figure import Figure
 
     groups = list(dict.fromkeys(r.row for r in results))

@@ -1,8 +1,8 @@
-"""A convolutional network with an embedding on top against the same network with a softmax layer, on MNIST.
+"""A convolutional network with an embedding head against the same network with a softmax head, on MNIST.
 
 After section 5 of [Hsu2018]_: both start from the same weights and see the same batches, with the same dropout, in the
 same loop. :data:`FULL` has the published sizes, start and learning rate (two convolutions with pooling, 1024 features,
-batches of 6000 images, 800 epochs). :data:`QUICK` is a smaller network on 6000 images, for minutes on two cores. The
+batches of 6000 images, 800 epochs). :data:`QUICK` is a smaller network on 6000 images, which takes minutes. The
 objective is the mean loss + tau r with the library's clip and alpha; with the published ones (1e-15, tau = 4e, no
 alpha) the embedding starts ahead and falls behind after some epochs.
 """
@@ -65,7 +65,7 @@ class Curves:
 
     @property
     def ahead(self) -> bool:
-        """Whether the embedding was ahead after every epoch."""
+        """Whether the embedding is ahead after every epoch."""
         return all(ours > theirs for ours, theirs in zip(self.embedding, self.softmax, strict=True))
 
 
@@ -83,7 +83,7 @@ class SoftmaxHead(Head):
 
 
 def cnn(channels: tuple[int, int], n_features: int, deviation: float | None = None) -> nn.Sequential:
-    """Two convolutions with pooling and a fully connected layer with dropout, for images of 28 x 28."""
+    """Build two convolutions with pooling and a fully connected layer with dropout, for images of 28 x 28."""
     first, second = channels
     net = nn.Sequential(
         nn.Conv2d(1, first, 5, padding=2),
@@ -109,7 +109,7 @@ def cnn(channels: tuple[int, int], n_features: int, deviation: float | None = No
 def run(
     protocol: Protocol, *, seed: int = 0, progress: Callable[[str, float], Any] = lambda name, accuracy: None
 ) -> Curves:
-    """Train both networks; ``progress`` is told every test accuracy, and whose it is."""
+    """Train both networks; ``progress`` is called with every test accuracy and the name of its head."""
     X, y = datasets.load("mnist")
     images, targets = torch.from_numpy(X).reshape(-1, 1, 28, 28), one_hot(y, 10)
     with seeded(seed):
@@ -135,7 +135,7 @@ def _curve(
     protocol: Protocol,
     progress: Callable[[float], Any],
 ) -> list[float]:
-    """Train one network; test accuracy in percent after each epoch."""
+    """Train one network, and return the test accuracy in percent after each epoch."""
     curve: list[float] = []
 
     def after_epoch(step: Step) -> None:
@@ -151,7 +151,7 @@ def _curve(
 
 
 def _outputs(network: EmbeddingNetwork, data: TrainingSet, inputs: Tensor) -> Tensor:
-    """Raw outputs; the embedding is that of all training rows."""
+    """Return raw outputs, from the embedding of all training rows."""
     Z = network.features(inputs)
     if isinstance(network.head, SoftmaxHead):
         with torch.no_grad():
@@ -162,7 +162,7 @@ def _outputs(network: EmbeddingNetwork, data: TrainingSet, inputs: Tensor) -> Te
 
 
 def trial(quick: bool) -> dict[str, float]:
-    """Both networks: test accuracy in percent after each epoch, and at the end."""
+    """Compute the test accuracy of both networks in percent, after each epoch and at the end."""
     curves = run(QUICKER if quick else QUICK)
     found: dict[str, float] = {}
     for name, curve in curves.by_head().items():
@@ -172,28 +172,28 @@ def trial(quick: bool) -> dict[str, float]:
 
 
 def tasks(quick: bool) -> list[Task]:
-    """Both networks see the same batches: one task."""
+    """Return a single task, because both networks see the same batches."""
     return [Task("MNIST", "CNN", 0, trial, (quick,))]
 
 
 def curves_of(results: Sequence[Result]) -> Curves:
-    """The curves in a run's results."""
+    """Return the curves from the results of a run."""
     names = ("embedding", "softmax")
     return Curves(*([r.value for r in results if r.measure.startswith(f"{name}, epoch")] for name in names))
 
 
 def claims(results: Sequence[Result]) -> dict[str, bool]:
-    """What the figure shows."""
+    """Return whether the claim of the figure holds."""
     return {"The embedding is ahead of softmax after every epoch": curves_of(results).ahead}
 
 
 def pictures(results: Sequence[Result]) -> dict[str, Picture]:
-    """Both curves in one plot."""
+    """Draw both curves in one plot."""
     return {"hsu-figure2-network": picture(curves_of(results))}
 
 
 def picture(curves: Curves) -> Picture:
-    """Both curves in one plot."""
+    """Draw both curves in one plot."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4.5), layout="constrained")

@@ -3,8 +3,8 @@
 Protocol: every attribute of the whole data set scaled to [0, 1], ten shuffled folds, an anisotropic Gaussian kernel,
 all hyperparameters 1 at the start, 1000 full steps of Adam at rate 0.1; networks (CEN) of fully connected layers under
 ReLU with biases of 0.1 and truncated normal weights of deviation 0.1. The printed objective (12) has the mean loss;
-with it every fit collapses to the class frequencies, and with the *sum* (tau = 4e/n on the mean) the published
-numbers come out, so the sum it is. Networks leave alpha out of the complexity.
+with it every fit collapses to the class frequencies. With the *sum* (tau = 4e/n on the mean) the published numbers are
+reproduced, so the sum is used here. Networks leave alpha out of the complexity.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LBFGS_FROM = 2000  # rows, beyond which 1000 steps of Adam take hours; L-BFGS-B 
 
 
 def gaussian(method: str, n_rows: int, fold: int) -> EmbeddingClassifier:
-    """One of the methods with a Gaussian kernel, as published."""
+    """Return one of the methods with a Gaussian kernel, as published."""
     start: dict[str, Any] = {"ridge": 1.0, "random_state": fold, "probability": "clip"}
     kernel = Gaussian(1.0, ard=True)
     if method == "MED":
@@ -50,7 +50,7 @@ def gaussian(method: str, n_rows: int, fold: int) -> EmbeddingClassifier:
 
 
 def as_published(n_inputs: int, hidden: Sequence[int], seed: int) -> EmbeddingNetworkClassifier:
-    """A network with the published start and the published settings."""
+    """Return a network with the published initial weights and settings."""
     generator = torch.Generator().manual_seed(seed)
     module = mlp(n_inputs, hidden, generator=generator)
     for layer in module:
@@ -74,7 +74,7 @@ def as_published(n_inputs: int, hidden: Sequence[int], seed: int) -> EmbeddingNe
 
 
 def trial(name: str, method: str, fold: int) -> dict[str, float]:
-    """Test accuracy in percent on one of ten folds."""
+    """Compute the test accuracy in percent on one of ten folds."""
     X, y = datasets.load(name)
     train, test = list(KFold(10, shuffle=True, random_state=0).split(X))[fold]
     model: Any
@@ -90,12 +90,12 @@ def trial(name: str, method: str, fold: int) -> dict[str, float]:
 
 
 def n_folds(name: str, method: str) -> int:
-    """Of the ten folds, how many are run: three where one takes minutes."""
+    """Return how many of the ten folds are run: three if a fold takes minutes."""
     return 3 if name == "robot" or (name not in QUICK_SETS and method in ("ERM", *NETWORKS)) else 10
 
 
 def tasks(quick: bool) -> list[Task]:
-    """All folds of each cell; the slow ones last."""
+    """List all folds of each cell, the slow ones last."""
     order = sorted(METHODS, key=lambda method: method in ("GMCE", "ERM"))
     return [
         Task(name, method, fold, trial, (name, method, fold))

@@ -1,10 +1,10 @@
-"""How fast a kernel is learned: the error on new points against the number of points, after theorem 8 of [Liu2021]_.
+"""Learning rates of learned kernels: the error on new points by the number of points, theorem 8 of [Liu2021]_.
 
 For a target inside the hyper-RKHS (r = 1) of a smooth hyper-kernel (any s > 0) and ``lambda = m^-alpha``, the theorem
 bounds the error in L2 by ``m^(eps - Theta)`` with ``Theta = min(alpha, 1/2)`` for every eps > 0. With alpha = 1 the
-error falls as it says. With alpha = 1/2 it does not: for r = 1 the assumption (15) bounds the *squared* bias by
-lambda, which is ``m^(-alpha/2)`` in L2, and that is what is seen (exponents near -.16, -.32 and -.57 for alpha = .5,
-.75 and 1). The printed Theta seems to take the square for the norm.
+error falls at this rate. With alpha = 1/2 it does not: for r = 1 the assumption (15) bounds the *squared* bias by
+lambda, which is ``m^(-alpha/2)`` in L2. This is what is observed (exponents near -.16, -.32 and -.57 for alpha = .5,
+.75 and 1). The printed Theta seems to confuse the norm with its square.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Rate:
 
     @property
     def exponent(self) -> float:
-        """Slope of log error against log m."""
+        """The slope of log error against log m."""
         return float(np.polyfit(np.log(self.sizes), np.log(self.errors.mean(1)), 1)[0])
 
     @property
     def reached(self) -> bool:
-        """Whether the error falls at least as fast as the theorem says."""
+        """Whether the error falls at least as fast as in the theorem."""
         return self.exponent <= EXPECTED
 
 
 def target(seed: int = 0, n_terms: int = 8) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A kernel in the hyper-RKHS: a combination of hyper-kernel functions, with coefficients of both signs."""
+    """Return a kernel in the hyper-RKHS: a combination of hyper-kernel functions, with coefficients of both signs."""
     random = np.random.default_rng(seed)
     left, right = random.uniform(-1, 1, (2, n_terms, 2))
     beta = random.choice([-1.0, 1.0], n_terms)
@@ -71,13 +71,13 @@ def trial(m: int, number: int, *, noise: float = 0.3, alpha: float = 1.0) -> dic
 
 
 def tasks(quick: bool) -> list[Task]:
-    """Five trials of each number of points."""
+    """List five trials for each number of points."""
     sizes, trials = (SIZES[:4], 2) if quick else (SIZES, 5)
     return [Task(f"m = {m}", "hyper-KRR", number, trial, (m, number)) for m in sizes for number in range(trials)]
 
 
 def rate_of(results: Sequence[Result]) -> Rate:
-    """The errors of a run, by size."""
+    """Return the errors of a run by size."""
     errors: dict[int, list[float]] = {}
     for r in results:
         errors.setdefault(int(r.row.split()[-1]), []).append(r.value)
@@ -85,13 +85,13 @@ def rate_of(results: Sequence[Result]) -> Rate:
 
 
 def claims(results: Sequence[Result]) -> dict[str, bool]:
-    """The theorem."""
+    """Return whether the rate of the theorem is reached."""
     rate = rate_of(results)
     return {f"The error falls as m^{rate.exponent:.2f}, at least as fast as m^{EXPECTED}": rate.reached}
 
 
 def pictures(results: Sequence[Result]) -> dict[str, Picture]:
-    """Errors and the power laws, on logarithmic axes."""
+    """Draw the errors and the power laws on logarithmic axes."""
     from matplotlib.figure import Figure
 
     rate = rate_of(results)

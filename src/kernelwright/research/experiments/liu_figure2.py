@@ -28,7 +28,7 @@ N_POINTS = 108
 
 
 def trial(n_landmarks: int, n_parts: int, seed: int) -> dict[str, float]:
-    """Error, seconds, and the number of different pairs of landmarks."""
+    """Compute the error, the seconds and the number of distinct pairs of landmarks."""
     X, _ = datasets.load("heart")
     random = np.random.default_rng(seed)
     points = torch.from_numpy(minmax_scale(X)[random.permutation(len(X))[:N_POINTS]])
@@ -68,7 +68,7 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def pictures(results: Sequence[Result]) -> dict[str, Picture]:
-    """Error and time against the number of landmarks, a curve for each number of parts."""
+    """Draw error and time against the number of landmarks, one curve for each number of parts."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
@@ -87,7 +87,7 @@ def pictures(results: Sequence[Result]) -> dict[str, Picture]:
 
 
 def curve(results: Sequence[Result], v: int, measure: str) -> tuple[list[int], list[float], list[float]]:
-    """Landmarks, means and deviations for v parts."""
+    """Return landmarks, means and deviations for v parts."""
     found: dict[int, list[float]] = {}
     for r in results:
         if (r.column, r.measure) == (f"v = {v}", measure):

@@ -27,7 +27,7 @@ MARGIN = 1.5  # points; the paper says "about two"
 
 
 def trial(pair: tuple[int, int], n: int, method: str, seed: int) -> dict[str, float]:
-    """Test accuracy in percent."""
+    """Compute the test accuracy in percent."""
     X, y = datasets.load("mnist")
     X = X.reshape(len(X), -1) / 255.0
     random = np.random.default_rng(seed)
@@ -49,7 +49,7 @@ def trial(pair: tuple[int, int], n: int, method: str, seed: int) -> dict[str, fl
 
 
 def tasks(quick: bool) -> list[Task]:
-    """Ten trials of each point of the figure."""
+    """List ten trials for each point of the figure."""
     return [
         Task(f"{a} vs {b}, n = {n}", method, seed, trial, ((a, b), n, method, seed))
         for a, b in (PAIRS[:1] if quick else PAIRS)
@@ -60,14 +60,14 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def claims(results: Sequence[Result]) -> dict[str, bool]:
-    """The margin that the paper states."""
+    """Return whether the margin of the paper is reached."""
     neighbours, learned = (np.mean([r.value for r in results if r.column == method]) for method in METHODS)
     sentence = f"hyper-KRR is two points ahead of reciprocal neighbours ({learned:.1f} against {neighbours:.1f} %)"
     return {sentence: bool(learned - neighbours >= MARGIN)}
 
 
 def pictures(results: Sequence[Result]) -> dict[str, Picture]:
-    """Accuracy against the number of images, a plot for each pair of digits."""
+    """Draw accuracy against the number of images, one plot for each pair of digits."""
     from matplotlib.figure import Figure
 
     pairs = list(dict.fromkeys(r.row.split(",")[0] for r in results))

@@ -45,7 +45,7 @@ def _learner(method: str) -> Any:
 
 
 def trial(kind: str, name: str, method: str, seed: int) -> dict[str, float]:
-    """Accuracies in percent on unlabelled and test rows, and the relative error on test pairs."""
+    """Compute accuracies in percent on unlabelled and test rows, and the relative error on test pairs."""
     X, y = datasets.load(name)
     X = minmax_scale(X)
     X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=0.8, random_state=seed)
@@ -58,7 +58,7 @@ def trial(kind: str, name: str, method: str, seed: int) -> dict[str, float]:
         error = 0.0
     else:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an indefinite kernel says so, each time
+            warnings.simplefilter("ignore")  # indefinite kernels warn each time
             learner = _learner(method).fit(X_train, _known(kind, X_train, X_train, width))
         parts = _parts(X_train, X_test, n_labelled)
         train, unlabelled, test = (learner.predict(A, X_train[:n_labelled]) for A in parts)
@@ -77,7 +77,7 @@ def _parts(X_train: np.ndarray, X_test: np.ndarray, n_labelled: int) -> tuple[np
 
 
 def tasks(quick: bool) -> list[Task]:
-    """Ten trials (one of guide1t, three of australian); no nonnegative weights make the negative log kernel."""
+    """List ten trials (guide1t one, australian three); nonnegative weights cannot fit the negative log kernel."""
     trials = {"guide1t": 1, "australian": 3}
     sets = ("fertility", "wine") if quick else SETS
     return [

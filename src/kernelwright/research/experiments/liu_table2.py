@@ -1,4 +1,4 @@
-"""Table 2 of [Liu2021]_: a kernel learned from the ideal kernel y y^T, then an SVM, next to rival methods.
+"""Table 2 of [Liu2021]_: a kernel learned from the ideal kernel y y^T, then an SVM, compared with rival methods.
 
 Protocol: inputs in [0, 1], 40 % of the rows at random to train, the others to test.
 """
@@ -49,20 +49,20 @@ METHODS = {
 
 
 def trial(name: str, method: str, seed: int) -> dict[str, float]:
-    """Test accuracy in percent and CPU seconds to fit, for one random split."""
+    """Compute the test accuracy in percent and the CPU seconds of the fit, for one random split."""
     X, y = datasets.load(name)
     X_train, X_test, y_train, y_test = train_test_split(minmax_scale(X), y, train_size=0.4, random_state=seed)
     model = METHODS[method]()
     started = time.process_time()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # indefinite kernels say so, each time
+        warnings.simplefilter("ignore")  # indefinite kernels warn each time
         model.fit(X_train, y_train)
     seconds = time.process_time() - started
     return {"accuracy": 100.0 * float(model.score(X_test, y_test)), "CPU seconds": seconds}
 
 
 def tasks(quick: bool) -> list[Task]:
-    """Five trials of each cell; of guide1t, which takes as long as all others together, one."""
+    """List five trials of each cell, but one of guide1t, which takes as long as all others together."""
     chosen = [(name, seed) for name in SETS for seed in range(1 if name == "guide1t" else 5)]
     if quick:
         chosen = [(name, seed) for name, seed in chosen if name in ("fertility", "wine", "heart") and seed < 3]

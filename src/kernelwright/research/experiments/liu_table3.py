@@ -27,7 +27,7 @@ METHODS = ("nonnegative", "hyper-KRR", "hyper-SVR")
 
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Training and test rows and labels."""
+    """Load training and test rows and labels."""
     if name == "ijcnn1":
         (X, y), (X_test, y_test) = datasets.load("ijcnn1_train"), datasets.load("ijcnn1_test")
     else:
@@ -39,7 +39,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def trial(name: str, method: str, n_parts: int) -> dict[str, float]:
-    """Test accuracy in percent and CPU seconds of both stages."""
+    """Compute the test accuracy in percent and the CPU seconds of both stages."""
     X, y, X_test, y_test = load(name)
     settings: dict[str, Any] = {"solver": Partition(n_parts), "random_state": 0}
     model: Any
@@ -58,7 +58,7 @@ def trial(name: str, method: str, n_parts: int) -> dict[str, float]:
 
 
 def tasks(quick: bool) -> list[Task]:
-    """Each cell once, and this library's own classifier for comparison."""
+    """List each cell once, and this library's own classifier for comparison."""
     if quick:
         return [Task("ijcnn1, v = 20", "hyper-KRR", 0, trial, ("ijcnn1", "hyper-KRR", 20))]
     return [

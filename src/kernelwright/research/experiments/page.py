@@ -1,4 +1,4 @@
-"""The page of reproduced results, made from the CSV files alone."""
+"""The page of reproduced results, made only from the CSV files."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ small version). Raw results, one row a trial, lie beside this page as CSV; the p
 (where none is printed, within the tolerance in `experiments/published`), errors within 0.02. The others, and what
 differs in general, are explained below each table. Times are shown, not counted: they are of other machines.
 """
-SHOWN = 40  # cells with no published number that are shown beside those with one
+SHOWN = 40  # largest number of cells without a published number that are shown
 
 
 def verdicts(cells: Iterable[Cell]) -> tuple[int, int]:
-    """How many published cells are reached or exceeded, and how many there are."""
+    """Return how many published cells are reached or exceeded, and how many there are."""
     judged = [cell.reached for cell in cells if cell.reached is not None]
     return sum(map(bool, judged)), len(judged)
 
 
 def cell_rows(cells: Sequence[Cell], *, everything: bool = False) -> list[dict[str, str]]:
-    """A row for each published cell (or each cell at all): published, ours, difference, verdict."""
+    """Return a row for each published cell (or for every cell): published, ours, difference, verdict."""
     rows = []
     for cell in cells:
         theirs = cell.published
@@ -81,7 +81,7 @@ def _shown(mean: float, deviation: float) -> str:
 
 
 def reproduction_page(experiments: Sequence[Experiment], folder: Path, pictures: str) -> str:
-    """Markdown; ``pictures`` is where the page finds them."""
+    """Return the page as Markdown; ``pictures`` is the folder of pictures, relative to the page."""
     sections, reached, total = [], 0, 0
     for experiment in experiments:
         path = folder / f"{experiment.name}.csv"

@@ -46,7 +46,7 @@ ALIASES = {
 
 
 def find(name: str) -> list[Experiment]:
-    """The experiment of that name, or all of them."""
+    """Return the experiment of that name, or all experiments."""
     if name == "all":
         return list(EXPERIMENTS.values())
     name = ALIASES.get(name, name)

@@ -1,7 +1,7 @@
-"""Published results recomputed: tasks with rows in a CSV, so that a killed run goes on where it was.
+"""Reproduction of published results: tasks that append rows to a CSV file, so that a killed run can resume.
 
 An experiment is a list of tasks. Each gives numbers for one cell of a table (or one point of a figure) and one trial.
-They are appended to a CSV as they are done; what a cell is, published and ours, follows from the file alone.
+They are appended to a CSV file when they are done. The cells, published and ours, are computed from this file only.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CELL_COLUMNS = (
 
 @dataclass(frozen=True)
 class Task:
-    """One trial of one cell. ``work(*arguments)`` gives a number for each measure; both go to another process."""
+    """One trial of one cell. ``work(*arguments)`` returns a number for each measure; both must be picklable."""
 
     row: str
     column: str
@@ -71,7 +71,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Published:
-    """One number of a paper. Ours reaches it if it is as good, or worse by no more than the tolerance."""
+    """One number of a paper. Our number reaches it if it is as good, or worse by at most the tolerance."""
 
     row: str
     column: str
@@ -84,7 +84,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Cell:
-    """Ours over all trials, with the published number beside it where there is one."""
+    """Our results over all trials, with the published number if there is one."""
 
     row: str
     column: str
@@ -96,9 +96,9 @@ class Cell:
 
     @property
     def reached(self) -> bool | None:
-        """Whether ours is as good as published, within the tolerance; None where nothing is published, and for times.
+        """Whether our number is as good as the published one, within the tolerance; None if unknown or a time.
 
-        Those are of another machine.
+        Published times come from another machine.
         """
         if self.published is None or self.measure.endswith("seconds"):
             return None
@@ -107,7 +107,7 @@ class Cell:
 
     @property
     def standard_errors(self) -> float:
-        """Ours less theirs, in standard errors of the difference, if theirs had as many trials."""
+        """Our number minus theirs in standard errors of the difference, if they had as many trials."""
         if self.published is None:
             return math.nan
         theirs = 0.0 if math.isnan(self.published.deviation) else self.published.deviation
@@ -121,13 +121,13 @@ class Experiment:
 
     name: str
     title: str
-    tasks: Callable[[bool], list[Task]]  # argument: whether to be quick
+    tasks: Callable[[bool], list[Task]]  # argument: whether to run the quick version
     published: str | None = None  # the file in ``published/`` with its numbers
     protocol: str = ""
     deviations: tuple[str, ...] = ()  # from the published protocol, in sentences
     quick: str = ""  # what --quick leaves out
     explanations: tuple[str, ...] = ()  # of systematic differences
-    claims: Callable[[Sequence[Result]], dict[str, bool]] = field(default=lambda results: {})  # what no number says
+    claims: Callable[[Sequence[Result]], dict[str, bool]] = field(default=lambda results: {})  # claims in words
     pictures: Callable[[Sequence[Result]], dict[str, Picture]] = field(default=lambda results: {})
 
 
@@ -139,7 +139,7 @@ def run(
     jobs: int = 1,
     progress: Callable[[int, int, str], Any] = lambda done, total, name: None,
 ) -> list[Result]:
-    """Do the tasks whose results are not in the folder's CSV yet; give back all results of the experiment's tasks."""
+    """Run the tasks whose results are not in the folder's CSV file yet, and return all results of the experiment."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{experiment.name}{'-quick' if quick else ''}.csv"
     tasks = experiment.tasks(quick)
@@ -147,7 +147,7 @@ def run(
     open_tasks = [task for task in tasks if (task.row, task.column, task.trial) not in known]
     done = len(tasks) - len(open_tasks)
     progress(done, len(tasks), "")
-    # By the backend of joblib.parallel_config: processes here unless the caller says otherwise.
+    # Uses the backend of joblib.parallel_config; by default processes on this machine.
     found = Parallel(jobs, return_as="generator_unordered")(delayed(on_one_thread)(task) for task in open_tasks)
     for results in found:
         _append(path, results)
@@ -158,12 +158,12 @@ def run(
 
 
 def read_results(path: Path) -> list[Result]:
-    """The results in a file, each once; a last line that was cut off by a crash is left out."""
+    """Read the results in a file, each once; an incomplete last line after a crash is ignored."""
     if not path.exists():
         return []
     found: dict[tuple[str, str, str, str], Result] = {}
     for r in csv.DictReader(_whole_lines(path).splitlines()):
-        key = (r["row"], r["column"], r["trial"], r["measure"])  # there twice if two runs did the same task
+        key = (r["row"], r["column"], r["trial"], r["measure"])  # it occurs twice if two runs did the same task
         found.setdefault(key, Result(r["row"], r["column"], int(r["trial"]), r["measure"], float(r["value"])))
     return list(found.values())
 
@@ -174,7 +174,7 @@ def _whole_lines(path: Path) -> str:
 
 
 def _append(path: Path, results: Iterable[Result]) -> None:
-    """Add all numbers of one task or none, whichever run ends however; runs that share a folder take turns."""
+    """Append all numbers of one task or none; a lock lets several runs share a folder."""
     with locked_folder(path.parent):
         known = _whole_lines(path) if path.exists() else ""
         added = io.StringIO()
@@ -185,7 +185,7 @@ def _append(path: Path, results: Iterable[Result]) -> None:
 
 
 def read_published(name: str | None) -> list[Published]:
-    """The numbers of a file in ``published/``."""
+    """Read the numbers of a file in ``published/``."""
     if name is None:
         return []
     with (files("kernelwright.research.experiments") / "published" / name).open() as file:
@@ -204,13 +204,13 @@ def read_published(name: str | None) -> list[Published]:
 
 
 def cells_of(results: Sequence[Result], published: Sequence[Published] = ()) -> list[Cell]:
-    """Means over trials, in the order in which cells first appear, with published numbers beside them."""
+    """Compute means over trials, in the order in which cells first appear, with the published numbers."""
     theirs = {(p.row, p.column, p.measure): p for p in published}
     return list(_cells(results, theirs))
 
 
 def write_cells(path: Path, cells: Iterable[Cell]) -> None:
-    """One row a cell, published beside ours, with the tolerance."""
+    """Write one row for each cell: published, ours and the tolerance."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(CELL_COLUMNS)
