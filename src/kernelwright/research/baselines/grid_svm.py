@@ -48,7 +48,7 @@ class GridSearchSVC(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> GridSearchSVC:
-        """Search, then calibrate."""
+        """Search the grid, then calibrate the best model."""
         X, y = validate_data(self, X, y)
         self.classes_, labels = class_labels(y, self)
         counts = np.bincount(labels)

@@ -195,7 +195,7 @@ class DictionaryProblem:
         return (1.0 - self.signs * (self.D @ A)).clamp(min=0.0)
 
     def gradient(self, A: Tensor) -> Tensor:
-        """Of the loss."""
+        """Return the gradient of the loss."""
         return self.D.T @ (-2.0 * self.C * self.signs * self._slack(A))
 
     def prox(self, A: Tensor, steps: Tensor) -> Tensor:
@@ -206,7 +206,7 @@ class DictionaryProblem:
         return torch.cat([*(group_soft_threshold(block, step[:1]) for block, step in blocks), A[-1:]])
 
     def objective(self, A: Tensor) -> float:
-        """Loss and penalty."""
+        """Return the sum of loss and penalty."""
         blocks = A[:-1].split(self.counts)
         penalty = A[:-1].abs().sum() if self.norm == "l1" else torch.stack([B.norm(dim=0) for B in blocks]).sum()
         return float(self.C * (self._slack(A) ** 2).sum() + penalty)

@@ -54,7 +54,7 @@ class WeightedCosines(FeatureMap):
 
     @property
     def n_features(self) -> int:
-        """How many cosines."""
+        """The number of cosines."""
         return len(self.weights)
 
     @property

@@ -60,7 +60,7 @@ class Curves:
     softmax: list[float]
 
     def by_head(self) -> dict[str, list[float]]:
-        """Both, by name."""
+        """Return both curves by name."""
         return {"embedding": self.embedding, "softmax": self.softmax}
 
     @property

@@ -58,7 +58,7 @@ def _pseudo_inverse(K: Tensor) -> Tensor:
 
 
 def tasks(quick: bool) -> list[Task]:
-    """Three trials."""
+    """List three trials of each point of the figure."""
     return [
         Task(f"M = {M}", f"v = {v}", seed, trial, (M, v, seed))
         for M in LANDMARKS

@@ -53,14 +53,14 @@ class Task:
     arguments: tuple[Any, ...] = ()
 
     def __call__(self) -> list[Result]:
-        """Do it."""
+        """Run the trial."""
         found = self.work(*self.arguments)
         return [Result(self.row, self.column, self.trial, measure, float(value)) for measure, value in found.items()]
 
 
 @dataclass(frozen=True)
 class Result:
-    """One number."""
+    """One number of one trial."""
 
     row: str
     column: str
