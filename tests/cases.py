@@ -1,4 +1,4 @@
-"""One list of kernels, each next to its naive formula, for the laws that every kernel must keep."""
+"""A list of kernels with their naive formulas, for laws that every kernel must satisfy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MIXTURE = [0.5, 0.2, 0.3]
 
 
 class Cosine(Kernel):
-    """A kernel of a user's own: ``k(x, z) = prod_d cos((x_d - z_d) / period)``."""
+    """A user-defined kernel: ``k(x, z) = prod_d cos((x_d - z_d) / period)``."""
 
     period = Positive()
 
@@ -53,7 +53,7 @@ class Cosine(Kernel):
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel, the naive formula of two points that it should equal, and what its points are."""
+    """A kernel, its naive formula for two points, and the type of its points."""
 
     id: str
     make: Callable[[], Kernel]
@@ -67,7 +67,7 @@ class Case:
         return rng.normal(size=(n, N_FEATURES))
 
     def any_points(self) -> st.SearchStrategy[Any]:
-        """Points of which some coincide."""
+        """Generate points, some of them equal."""
         if self.points == "strings":
             return st.lists(st.text("AB", max_size=7), min_size=1, max_size=6)
         shapes = st.tuples(st.integers(1, 4), st.just(N_FEATURES))
@@ -79,7 +79,7 @@ class Case:
 
 
 def _of(*pairs: naive.Pair) -> Callable[[Callable[..., float]], naive.Pair]:
-    """Combine naive kernels by a formula of their values."""
+    """Combine naive kernels by a formula for their values."""
     return lambda formula: lambda x, z: formula(*(pair(x, z) for pair in pairs))
 
 
@@ -165,13 +165,13 @@ def by_id(*ids: str) -> list[Case]:
 
 
 def precomputed(n: int, seed: int = 0) -> tuple[Precomputed, Tensor, np.ndarray]:
-    """A kernel of given values, its training points and the values."""
+    """Return a precomputed kernel, its training points and its values."""
     B = np.random.default_rng(seed).normal(size=(n, n + 2))
     kernel = Precomputed()
     return kernel, kernel.encode_training(B @ B.T), B @ B.T
 
 
 def settable(kernel: Kernel, plain_name: str) -> tuple[Kernel, str]:
-    """The kernel that owns a plain dotted name such as ``left.kernel.lengthscale``, and the last part of the name."""
+    """Return the kernel that owns a dotted name such as ``left.kernel.lengthscale``, and the last part of the name."""
     path, _, leaf = plain_name.rpartition(".")
     return kernel.get_submodule(path), leaf  # type: ignore[return-value]

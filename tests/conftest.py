@@ -1,4 +1,4 @@
-"""Settings of all tests: small and repeatable random examples, no network, data sets only where they are asked for."""
+"""Settings for all tests: few and repeatable random examples, no network, data sets only on request."""
 
 import ipaddress
 import os
@@ -26,10 +26,10 @@ DATA, HIDDEN_DATA = "KERNELWRIGHT_DATA", "KERNELWRIGHT_HIDDEN_DATA"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Cut the tests off from the network, and from data sets that another machine may not have.
+    """Block the network, and hide data sets that another machine may not have.
 
-    An audit hook sees all of Python's own connections, and is there in forked processes too. Other processes get it by
-    the environment: the data sets are the only part of the library that would ask the network.
+    An audit hook sees all connections that Python makes, in forked processes too. Other processes are told by the
+    environment: the data sets are the only part of the library that uses the network.
     """
     sys.addaudithook(refuse_network)
     os.environ["KERNELWRIGHT_OFFLINE"] = "1"
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class NetworkRefusedError(RuntimeError):
-    """A test has asked the network. (Were it an OSError, libraries would try again.)"""
+    """Raised if a test uses the network. (Libraries would retry after an OSError.)"""
 
 
 def refuse_network(event: str, arguments: tuple) -> None:
@@ -94,7 +94,7 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def data_folder(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of data sets; a test that needs it is skipped, with the reason, where it or a set is not there."""
+    """Return the folder of data sets; skip the test, with the reason, if the folder or a data set is missing."""
     folder = os.environ.get(HIDDEN_DATA)
     if not folder or not Path(folder).is_dir():
         pytest.skip(f"needs the data sets: {DATA} is {folder!r}, which is no folder")

@@ -1,7 +1,7 @@
 """Naive formulas to compare the library with: loops, explicit inverses, refits.
 
-Nothing here imports kernelwright. Kernels are functions of two single points; objectives exist twice, with numpy
-(values) and with torch (gradients by autograd through a Cholesky factor).
+This file does not import kernelwright. Kernels are functions of two points. Objectives exist twice: in numpy (values)
+and in torch (gradients by autograd through a Cholesky factor).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def spectrum(k: int, normalize: bool) -> Pair:
 
 
 def lower_median_of_distances(points: Sequence[np.ndarray], order: int) -> float:
-    """The lower median of the positive distances between all pairs."""
+    """Return the lower median of the positive distances between all pairs."""
     distances = sorted(
         d
         for i in range(len(points))
@@ -129,7 +129,7 @@ def noise(w: np.ndarray, ridge: float) -> np.ndarray:
 
 
 def outputs(K_new: np.ndarray, K: np.ndarray, Y: np.ndarray, diagonal: np.ndarray, prior: Any = 0.0) -> np.ndarray:
-    """``prior + k(x)^T (K + diagonal)^-1 (Y - prior)``."""
+    """Compute ``prior + k(x)^T (K + diagonal)^-1 (Y - prior)``."""
     return prior + K_new @ np.linalg.inv(K + np.diag(diagonal)) @ (Y - prior)
 
 
@@ -141,7 +141,7 @@ def squared_norm(K: np.ndarray, Y: np.ndarray, diagonal: np.ndarray, prior: Any 
 def leave_one_out(
     K: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float, prior: Any = 0.0, groups: np.ndarray | None = None
 ) -> np.ndarray:
-    """One refit a row: without it, whatever its weight, or without all rows of its group."""
+    """Refit once per row: without the row, whatever its weight, or without all rows of its group."""
     F, diagonal = np.empty_like(Y), noise(w, ridge)
     groups = np.arange(len(K)) if groups is None else groups
     for i in range(len(K)):
@@ -191,7 +191,7 @@ def objective(
 
 
 def turns(labels: np.ndarray, n_folds: int) -> np.ndarray:
-    """Fold numbers: one class after the other, its rows take turns."""
+    """Assign folds: the rows of each class in turn, one class after the other."""
     folds, turn = np.empty(len(labels), dtype=int), 0
     for label in sorted(set(labels)):
         for row in np.flatnonzero(labels == label):
@@ -210,7 +210,7 @@ def _torch_loss(F: Tensor, Y: Tensor, w: Tensor, loss: str, epsilon: float) -> T
 
 
 def _torch_fit(K: Tensor, Y: Tensor, diagonal: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
-    """Coefficients and squared norm."""
+    """Return the coefficients and the squared norm."""
     V = torch.cholesky_solve(Y - prior, torch.linalg.cholesky(K + torch.diag(diagonal)))
     return V, (V * (K @ V)).sum()
 

@@ -1,4 +1,4 @@
-"""Errors and warnings can be caught by the names users know."""
+"""Users can catch errors and warnings by their documented names."""
 
 import numpy as np
 import pytest

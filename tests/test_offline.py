@@ -1,4 +1,4 @@
-"""The tests themselves ask no network, and see data sets only where they ask for them."""
+"""The tests do not use the network, and see data sets only on request."""
 
 import os
 import socket

@@ -29,7 +29,7 @@ def test_importing_the_package_loads_nothing_heavy_and_changes_no_global_state()
 
 
 def seconds(code):
-    """CPU seconds that code takes in a fresh Python."""
+    """Return the CPU seconds that code takes in a new Python process."""
     timed = f"import time\nstarted = time.process_time()\n{code}\nprint(time.process_time() - started)"
     return float(subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True).stdout)
 

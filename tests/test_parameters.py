@@ -1,4 +1,4 @@
-"""Learnable numbers: plain outside, unconstrained inside."""
+"""Learnable parameters: plain values outside, unconstrained inside."""
 
 import copy
 import pickle
@@ -184,7 +184,7 @@ def test_a_start_beyond_the_bounds_widens_them_unless_they_are_firm():
 
 
 class Part(Parametrised):
-    """What notes the steps that are passed on to it."""
+    """A module that records the steps it receives."""
 
     def __init__(self, size=1.0):
         super().__init__()

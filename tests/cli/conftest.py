@@ -1,4 +1,4 @@
-"""Tables on disk and fitted models that many tests of the command line share; starting Python anew takes seconds."""
+"""Tables on disk and fitted models that many command line tests share; each start of Python takes seconds."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ from kernelwright.cli import run
 
 
 def iris_frame():
-    """Iris with an identifier, a category, gaps and a column that says nothing."""
+    """Return iris with an identifier, a category, missing values and a constant column."""
     bunch = load_iris(as_frame=True)
     frame = bunch.data.set_axis(["sepal_length", "sepal_width", "petal_length", "petal_width"], axis=1)
     rng = np.random.default_rng(0)
@@ -27,7 +27,7 @@ def iris_frame():
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
-    """Paths of tables and of models learned from them."""
+    """Write tables and models learned from them, and return their paths."""
     folder = tmp_path_factory.mktemp("files")
     frame = iris_frame()
     frame[:90].to_csv(folder / "train.csv", index=False)

@@ -194,7 +194,7 @@ def test_a_table_of_very_many_columns_ends_soon(tmp_path):
 
 @pytest.fixture
 def incomes(tmp_path):
-    """A file with tabs, in which commas stand between thousands."""
+    """Write a tab-separated file with commas as thousands separators."""
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=120)
     income = 20_000 + 15_000 * y + rng.integers(0, 18_000, size=120)

@@ -1,4 +1,4 @@
-"""Whatever is wrong with the input is one sentence on standard error and exit status 2, never a traceback."""
+"""Every input error is one sentence on standard error and exit status 2, never a traceback."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from kernelwright.cli import classify, main, run
 
 @pytest.fixture
 def fault(capsys, tmp_path):
-    """Run a command that must be refused with a sentence, and leave nothing behind."""
+    """Run a command that must fail with one sentence and leave no files behind."""
 
     def check(arguments, *words, status=2):
         before = set(tmp_path.rglob("*"))

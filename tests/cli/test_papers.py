@@ -44,7 +44,7 @@ def test_datasets_are_listed(capsys):
 
 
 def toy(mean):
-    """An experiment whose one published number is 97.2."""
+    """Return an experiment with one published number, 97.2."""
     return Experiment(
         "hsu-table1",
         "A table",
@@ -95,7 +95,7 @@ def test_reproduce_lists_what_there_is(capsys):
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A place that the package seems to lie in."""
+    """Make the package seem to be in a temporary folder, and return the folder."""
     monkeypatch.setattr(papers.kernelwright, "__file__", str(tmp_path / "src" / "kernelwright" / "__init__.py"))
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""What reaches a person: every warning that concerns one, and nothing that a terminal would obey."""
+"""Users see every warning that concerns them, and no text can control their terminal."""
 
 import warnings
 
@@ -18,7 +18,7 @@ from kernelwright.tables.writing import visible
 
 
 def give(*warned, name="kernelwright.somewhere", stacklevel=3):
-    """Give warnings from a module of this name, and say that they are about a caller elsewhere."""
+    """Emit warnings from a module of this name, with a stack level that points to another one."""
     space = {"__name__": name, "warnings": warnings, "warned": warned, "stacklevel": stacklevel}
     exec("def go():\n    for w in warned:\n        warnings.warn(w, stacklevel=stacklevel)", space)
     space["go"]()

@@ -1,4 +1,4 @@
-"""What needs no model is answered before torch, scikit-learn and pandas are imported: their import takes seconds."""
+"""Commands that need no model answer before torch, scikit-learn and pandas are imported, which takes seconds."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ print(json.dumps(found))
 
 
 def answers(lines, **options):
-    """Give the status, the words and the heavy modules after each command line."""
+    """Return the exit status, the output and the heavy modules after each command line."""
     words = json.dumps([line.split() for line in lines])
     done = subprocess.run([sys.executable, "-c", RUN, words], capture_output=True, text=True, check=True, **options)
     return json.loads(done.stdout)
@@ -42,7 +42,7 @@ def test_the_version_and_all_help():
 
 @pytest.fixture
 def folder(tmp_path, files):
-    """A folder with files of many kinds, and a model that is one."""
+    """Make a folder with files of many kinds and one real model."""
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k * k % 17},{'ab'[k % 2]}\n" for k in range(20)))
     (tmp_path / "short.csv").write_text("x,y\n1,a\n2\n")
     (tmp_path / "empty.csv").write_text("")

@@ -34,7 +34,7 @@ def terminal():
 
 @pytest.fixture
 def command(terminal):
-    """Type a command; what the terminal showed until it was done, and the exit status."""
+    """Type a command; return the text on the terminal and the exit status."""
 
     def run(line):
         terminal.sendline(line)
@@ -75,7 +75,7 @@ def test_a_report(command, files, tmp_path):
 
 @pytest.fixture
 def odd(tmp_path, files):
-    """Tables that something is wrong with."""
+    """Write tables with errors."""
     rows = "".join(f"{k * k % 17},{'ab'[k % 2]}\n" for k in range(20))
     contents = {
         "empty": b"",

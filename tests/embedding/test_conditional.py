@@ -33,7 +33,7 @@ def kernel_rows(embedding):
 
 
 def naive_weights(fills):
-    """Eq. (2) on all rows, none merged."""
+    """Compute Eq. (2) on all rows, without merging any."""
     k = lambda A, B: np.exp(-((A[:, None] - B) ** 2).sum(2) / (2 * 0.9**2))  # noqa: E731
     weights = np.linalg.solve(k(X, X) + len(X) * RIDGE * np.eye(len(X)), k(X, NEW.numpy())).T
     return weights + fills * (1 - weights.sum(1, keepdims=True)) / len(X)

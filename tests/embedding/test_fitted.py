@@ -1,4 +1,4 @@
-"""A fitted embedding: outputs at new rows and at its own left out, against refits by explicit inverses."""
+"""A fitted embedding: outputs at new rows and leave-one-out outputs, against refits by explicit inverses."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ weightings = pytest.mark.parametrize("w", [np.ones(len(X)), WEIGHTS], ids=["ones
 
 
 def merged(w, groups) -> tuple[TrainingSet, np.ndarray, np.ndarray]:
-    """The training set of the rows, the place of each in it, and their weights, of which the mean is one."""
+    """Return the training set, the index of each row in it, and the row weights, whose mean is one."""
     given = Dataset(X, None, LABELS, w, groups).with_mean_weight_one()
     rows, place = given.merged()
     counts, names = (None if each is None else torch.from_numpy(each) for each in (rows.counts, rows.groups))
@@ -95,7 +95,7 @@ def by_features(w, groups) -> tuple[FittedEmbedding, TrainingSet, np.ndarray]:
 
 
 def grams(make) -> tuple[np.ndarray, np.ndarray]:
-    """Kernel matrices of the given rows, and of new ones with them."""
+    """Return the kernel matrix of the rows, and of new rows with them."""
     pair = naive.gaussian(0.8) if make is by_kernel else naive.polynomial(2, 1.0, 1.0)
     return naive.gram(pair, X), naive.gram(pair, NEW, X)
 

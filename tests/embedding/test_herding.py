@@ -7,7 +7,7 @@ from kernelwright.kernels import Gaussian
 
 
 def naive_herd(L, w, size):
-    """Eq. (8) of Chen, Welling and Smola (2010), one candidate at a time."""
+    """Compute Eq. (8) of Chen, Welling and Smola (2010), one candidate at a time."""
     picks = []
     for t in range(1, size + 1):
         gains = []
@@ -20,7 +20,7 @@ def naive_herd(L, w, size):
 
 
 def mmd(L, w, picks):
-    """Distance between an embedding and the plain mean of the picked points."""
+    """Compute the distance between an embedding and the mean of the chosen points."""
     gap = w - np.bincount(picks, minlength=len(w)) / len(picks)
     return float(np.sqrt(max(gap @ L @ gap, 0.0)))
 

@@ -1,4 +1,4 @@
-"""Support of new rows, and what becomes of probabilities without it."""
+"""Support of new rows, and probabilities of rows without support."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Rows with weights: samples, folds and parts of them."""
+"""Weighted rows: samples, folds and subsets."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def test_subset_takes_rows_and_keeps_the_prior():
 
 
 def numbered(labels: list[int]) -> TrainingSet:
-    """Points that are their own row numbers."""
+    """Return points whose values are their row numbers."""
     rows = torch.arange(len(labels), dtype=torch.float64)[:, None]
     return TrainingSet.of(rows, one_hot(np.array(labels), max(5, 1 + max(labels))))
 
@@ -64,7 +64,7 @@ labels = st.lists(st.integers(0, 4), min_size=1, max_size=60)
 
 @st.composite
 def unequal_strata(draw) -> tuple[list[int], int]:
-    """Labels of strata from one row to forty, and a number of rows to sample: five a stratum, not all."""
+    """Draw labels of strata of one to forty rows, and a sample size of at least five rows (or all) per stratum."""
     counts = draw(st.lists(st.sampled_from([1, 2, 3, 7, 15, 40]), min_size=2, max_size=5))
     rows = draw(st.permutations(np.repeat(np.arange(len(counts)), counts).tolist()))
     least = sum(min(count, 5) for count in counts)

@@ -1,4 +1,4 @@
-"""The arrows of a fit, one by one: split, prepare, learn, solve, and what is kept of the rows."""
+"""The steps of a fit, one by one: split, prepare, learn, solve, and what is kept of the rows."""
 
 from dataclasses import replace
 

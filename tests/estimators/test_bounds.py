@@ -29,7 +29,7 @@ def draw(n, seed):
 
 
 def true_risks(model):
-    """Expected clipped loss and error rate."""
+    """Return the expected clipped loss and the error rate."""
     losses = -np.log(np.clip(model.raw_outputs(PLACES), math.exp(-1), 1.0))
     answers = model.predict(PLACES)
     clipped = (1 - P_SECOND) * losses[:, 0] + P_SECOND * losses[:, 1]

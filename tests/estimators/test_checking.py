@@ -1,4 +1,4 @@
-"""Words and objects: what a user passes as ``learn`` and ``solver``, and how a plan is made of it."""
+"""Words and objects that a user passes as ``learn`` and ``solver``, and the plan that is made of them."""
 
 import numpy as np
 import pytest

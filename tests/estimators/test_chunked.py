@@ -28,7 +28,7 @@ def data():
 
 @pytest.fixture
 def few_gathered(monkeypatch):
-    """As if there were far more rows than may come to one place."""
+    """Lower the limit of rows that may be gathered in one process."""
     monkeypatch.setattr(blocks, "GATHERED_ROWS", 300)
     monkeypatch.setattr(blocks, "SLICE_ROWS", 777)
 

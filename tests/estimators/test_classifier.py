@@ -69,7 +69,7 @@ def moons():
 
 
 def given(**options):
-    """An embedding whose numbers are not learned: everything can be computed by hand."""
+    """Return an embedding with given hyperparameters, so that everything can be computed by hand."""
     return EmbeddingClassifier(Gaussian(lengthscale=0.7), ridge=0.02, learn=None, **options)
 
 

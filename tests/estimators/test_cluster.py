@@ -50,7 +50,7 @@ def model():
 
 
 class Watched:
-    """The largest memory of any worker that the dashboard would have shown."""
+    """Records the largest memory of any worker, as the dashboard would show it."""
 
     def __init__(self, client):
         self.client, self.stop, self.largest = client, threading.Event(), 0
@@ -90,12 +90,12 @@ def slow(block, seconds):
 
 
 def many_chunks(X, seconds=0.1):
-    """Chunks that take a while, so that something can happen in the middle."""
+    """Make slow chunks, so that something can happen during the computation."""
     return da.from_array(X, chunks=(1000, -1)).map_blocks(slow, seconds, dtype=X.dtype)
 
 
 def wait_for_sums(client):
-    """Until workers have summed up some chunks, and have more to do."""
+    """Wait until the workers have finished some chunks but not all."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         tasks = [key for keys in client.has_what().values() for key in keys]

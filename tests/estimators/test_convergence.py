@@ -1,4 +1,4 @@
-"""On a known distribution, what is estimated comes closer to the truth with more rows."""
+"""On a known distribution, estimates converge to the truth with more rows."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ GRID = np.linspace(-2, 2, 101)[:, None]
 
 
 def truth(X):
-    """Three smooth class probabilities of one input, none of them ever zero or one."""
+    """Return three smooth class probabilities of one input, always strictly between zero and one."""
     x = X[:, 0]
     logits = np.column_stack([np.sin(2 * x), np.cos(3 * x), 0.5 * x])
     p = np.exp(logits)
@@ -28,7 +28,7 @@ def fit(n, seed):
 
 @pytest.fixture(scope="module")
 def errors():
-    """Mean squared errors over the grid and ten draws, by size."""
+    """Return mean squared errors over the grid and ten draws, for each size."""
     found = {"raw": [], "embedding": [], "clip": []}
     p = truth(GRID)
     entropy = -(p * np.log(p)).sum(1)

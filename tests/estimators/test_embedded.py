@@ -1,4 +1,4 @@
-"""What is read off the embedding that a fit leaves behind, and its rows left out one at a time."""
+"""Results computed from the embedding of a fitted model, and leave-one-out outputs."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_new_rows_are_checked():
 
 
 def by_refit(model, gone, new, groups=None):
-    """Raw outputs at new rows by the embedding of the rows that are not gone.
+    """Return raw outputs at new rows by the embedding of the remaining rows.
 
     Diagonal and prior are those of all rows. The link moves the prior afterwards, so it is added as it is now.
     """

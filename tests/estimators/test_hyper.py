@@ -1,4 +1,4 @@
-"""What the learners of a kernel function share."""
+"""Tests that all learners of a kernel function share."""
 
 import pickle
 

@@ -21,13 +21,13 @@ from kernelwright.similarity.indefinite import CORRECTIONS, correct
 
 
 def bump(X, Z):
-    """An indefinite similarity: the difference of a wide and a narrow Gaussian."""
+    """Return an indefinite similarity: the difference of a wide and a narrow Gaussian."""
     D = cdist(X, Z, "sqeuclidean")
     return np.exp(-0.5 * D) - 0.5 * np.exp(-20.0 * D)
 
 
 def in_order(X, y):
-    """Rows in the order in which the estimator keeps distinct rows, so that another solver starts as it does."""
+    """Sort rows as the estimator does, so that another solver has the same start."""
     order = np.lexsort(X.T[::-1])
     return X[order], y[order]
 
@@ -68,7 +68,7 @@ def test_multi_class_is_svc_on_transformed_matrices(wine, how, shape):
 
 
 def ksvm(K, K_new, y, C):
-    """KSVM of Loosli, Canu and Ong (2016), its quadratic programme solved by SLSQP.
+    """Fit the KSVM of Loosli, Canu and Ong (2016), with SLSQP for its quadratic programme.
 
     The dual has the matrix ``U S diag(l) U^T`` with S = sign(l); its solution is mapped back by ``U S U^T``.
     """

@@ -23,7 +23,7 @@ SOLVERS = [Exact(), Landmarks(300), Fourier(300), Herding(300)]
 
 
 def few_are_many(monkeypatch, n_rows):
-    """As if so few rows were too many to learn from all at once."""
+    """Lower the limit of rows that are learned from at once."""
     for room in ("base", "methods", "recipes", "grid"):
         monkeypatch.setattr(f"kernelwright.learning.{room}.MANY", n_rows)
 

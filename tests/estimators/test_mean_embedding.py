@@ -24,12 +24,12 @@ from kernelwright.numerics.linalg import low_rank_root
 
 
 def naive_weights(K, k_new, ridge):
-    """Eq. (2), a row for each new point."""
+    """Compute Eq. (2), one row for each new point."""
     return k_new @ np.linalg.inv(K + len(K) * ridge * np.eye(len(K)))
 
 
 def refit_loss(K, L, ridge, folds):
-    """Mean of ``|l(y_i, .) - mu(x_i)|^2`` where mu is made without the rows of i's fold, by explicit refits.
+    """Return the mean of ``|l(y_i, .) - mu(x_i)|^2``, with mu refitted without the fold of row i.
 
     The diagonal gets ``n ridge`` with the n of all rows.
     """
@@ -47,7 +47,7 @@ def gaussian(D2, lengthscale):
 
 
 def default_target_gram(Y):
-    """A Gaussian at the median distance of standardised targets, or the Kronecker delta."""
+    """Return a Gaussian at the median distance of standardised targets, or the Kronecker delta."""
     if Y.dtype.kind in "OUb":
         return (Y[:, None] == Y).astype(float)
     Z = Y.reshape(len(Y), -1)

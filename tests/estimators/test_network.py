@@ -23,7 +23,7 @@ from kernelwright.numerics.threads import threads_for
 
 
 def small(training=(), **options):
-    """A small network; ``training`` has settings of its training."""
+    """Make a small network; ``training`` holds its training settings."""
     training = Training(**{"max_epochs": 12} | dict(training))
     return EmbeddingNetworkClassifier(**{"hidden": (12, 6), "random_state": 0} | options, training=training)
 
@@ -351,7 +351,7 @@ def kept(checkpoint, training=(), **options):
 
 
 class Drawn(np.random.RandomState):
-    """Draws the one number that it is told."""
+    """Always draws the given number."""
 
     def randint(self, high):
         return self.number

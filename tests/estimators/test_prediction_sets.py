@@ -27,7 +27,7 @@ GIVEN = {"learn": None, "ridge": 0.02, "random_state": 0}
 
 
 def blobs(n, seed=0):
-    """Three classes that overlap, one of them rare."""
+    """Draw three overlapping classes, one of them rare."""
     centers = np.array([[0.0, 0.0], [1.5, 0.0], [0.5, 1.5]])
     return make_blobs([n // 2, n - n // 2 - n // 8, n // 8], centers=centers, cluster_std=0.8, random_state=seed)
 
@@ -58,7 +58,7 @@ def test_confident_rows_have_different_scores():
 
 
 def leave_out_by_refitting(model, X, y, row):
-    """The embedding of all other rows, with the kernel, absolute ridge, prior and map of all rows."""
+    """Embed all other rows, with the kernel, absolute ridge, prior and map of all rows."""
     kept = np.arange(len(y)) != row
     K = model.kernel_(X[kept])
     A = K + model.ridge_ * len(y) * np.eye(len(K))
@@ -67,7 +67,7 @@ def leave_out_by_refitting(model, X, y, row):
 
 
 def jackknife_plus(model, X, y, new, coverage, class_conditional=False):
-    """The rule of the jackknife+ as it is printed, one model for each row."""
+    """Apply the published rule of the jackknife+, with one model per row."""
     p = lambda outputs: model.probability_map_(torch.from_numpy(outputs)).numpy()  # noqa: E731
     scores, new_scores = [], []
     for row in range(len(y)):
@@ -152,7 +152,7 @@ def test_scores_of_mapie_are_at_hand(conformity):
 
 
 def draws(method, n_draws=60, **parameters):
-    """Coverage, coverage by class and size, one number for each of some draws of training rows."""
+    """Return coverage, coverage by class and set size, one number for each draw of training rows."""
     found = []
     for seed in range(n_draws):
         X, y = blobs(200, seed)
@@ -316,7 +316,7 @@ REAL = ("banknote", "segment", "yeast", "australian", "digits", "wdbc")
 
 
 def on_real_data(name, method, seeds=3):
-    """Mean coverage at rows never seen, and its standard error."""
+    """Return the mean coverage on new rows, and its standard error."""
     X, y = datasets.load(name)
     kept = np.isin(y, np.flatnonzero(np.bincount(y) >= 10))
     hits = []

@@ -1,4 +1,4 @@
-"""What classifiers with calibrated probabilities share."""
+"""Tests that all classifiers with calibrated probabilities share."""
 
 import warnings
 
@@ -98,7 +98,7 @@ def test_nothing_is_answered_before_a_fit(ask, model):
 
 
 def said(answers, log_p, labels=None):
-    """What is said of the given answers at fitted rows, and probabilities at rows left out."""
+    """Return the warnings about given predictions at training rows and leave-one-out probabilities."""
     labels = np.arange(len(answers)) % 2 if labels is None else labels
     rows = TrainingSet.of(torch.zeros(len(labels), 1), one_hot(labels, 2))
     with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""``verbose`` speaks through logging, and only where it is asked to."""
+"""``verbose`` uses logging, and only if it is set."""
 
 import logging
 
@@ -19,7 +19,7 @@ def model(**options):
 
 @pytest.fixture
 def alone(monkeypatch):
-    """Make the log what it is in a program that has set up no logging; pytest's own handlers come after fixtures."""
+    """Return a function that cuts off all log handlers, as in a program without logging; pytest adds some later."""
 
     def now():
         monkeypatch.setattr(logger, "propagate", False)

@@ -1,4 +1,4 @@
-"""Models of all rows but one part, against models fitted by hand."""
+"""Models of all rows except one part, against models fitted by hand."""
 
 from dataclasses import replace
 

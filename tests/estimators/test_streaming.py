@@ -1,4 +1,4 @@
-"""An embedding of features that takes in rows: against sums by hand, and against a fit of all rows at once."""
+"""Streaming embeddings: against sums by hand, and against a fit of all rows at once."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def block(rows):
 
 
 def running(n, *, learn=None, scale=None, features=None, y=Y):
-    """What is left after a fit of the first rows, whose mean weight is one."""
+    """Return the state after a fit of the first rows, whose mean weight is one."""
     features = features or RandomFourier(30, lengthscale=2.0, seed=0)
     model = EmbeddingClassifier(features=features, learn=learn, scale=scale, ridge=0.01, random_state=0)
     model.fit(X[:n], y[:n], sample_weight=W[:n])

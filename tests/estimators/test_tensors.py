@@ -1,4 +1,4 @@
-"""Estimators take tensors for their values, also those within a graph, and whole numbers of 64 bits."""
+"""Estimators accept tensors, including those with gradients, and 64-bit integers."""
 
 import numpy as np
 import pytest

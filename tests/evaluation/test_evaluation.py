@@ -24,7 +24,7 @@ CLASSES = ("a", "b", "c")
 
 @pytest.fixture
 def said(rng):
-    """Probabilities that are right: labels drawn from them."""
+    """Return true probabilities and labels drawn from them."""
     p = rng.dirichlet([1.0, 0.7, 0.4], size=300)
     return p, np.array([rng.choice(3, p=row) for row in p])
 

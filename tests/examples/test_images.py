@@ -1,4 +1,4 @@
-"""The example runs, and what it says is true."""
+"""The example runs, and its text is correct."""
 
 from tests.examples.loading import load
 

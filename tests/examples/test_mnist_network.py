@@ -1,4 +1,4 @@
-"""The example runs, on enlarged small digits in the places of MNIST's images."""
+"""The example runs, on small digits that are enlarged to the size of MNIST's images."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Random Fourier features against the kernels that they approach."""
+"""Random Fourier features against the kernels that they approximate."""
 
 import numpy as np
 import pytest

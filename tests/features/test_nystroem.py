@@ -1,4 +1,4 @@
-"""Nystroem features: exact at landmarks, which are chosen once."""
+"""Nystroem features: exact at the landmarks, which are chosen only once."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_leverage_favours_points_that_others_do_not_explain():
 
 def test_nystroem_of_an_indefinite_kernel_is_that_of_the_flipped_one():
     class Difference(Gaussian):
-        """A wide Gaussian less a narrow one: symmetric and indefinite."""
+        """A wide Gaussian minus a narrow one: symmetric and indefinite."""
 
         definite = False
 

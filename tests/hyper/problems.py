@@ -37,7 +37,7 @@ def whole_moments(basis, X, pairs):
 
 
 def all_m2(hyper, X):
-    """The m^2 x m^2 matrix of Eq. (6), written out."""
+    """Compute the whole m^2 x m^2 matrix of Eq. (6)."""
     m = len(X)
     i, j = np.divmod(np.arange(m * m), m)
     pairs = PointPairs(X[i], X[j])

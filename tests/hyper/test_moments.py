@@ -1,4 +1,4 @@
-"""Sums over pairs, against pairs that are visited one by one."""
+"""Sums over pairs, against loops over the pairs."""
 
 import numpy as np
 import pytest

@@ -22,7 +22,7 @@ def generator():
 
 
 def product_ridge(K_new, K, R, noise):
-    """Ridge regression over all m^2 pairs with the Kronecker product of K with itself."""
+    """Fit a ridge regression over all m^2 pairs with the Kronecker product of K with itself."""
     m = len(K)
     beta = np.linalg.solve(np.kron(K, K) + noise * np.eye(m * m), R.reshape(-1))
     return (np.kron(K_new, K_new) @ beta).reshape(len(K_new), len(K_new))

@@ -1,4 +1,4 @@
-"""What regressions over pairs share."""
+"""Tests that all regressions over pairs share."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Solver objects: words for them, parameters that can be set and searched, and what they come to."""
+"""Solver objects: their words, their parameters, and the solver that they choose."""
 
 import numpy as np
 import pytest

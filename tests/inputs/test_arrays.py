@@ -1,4 +1,4 @@
-"""The border: user input becomes checked tensors."""
+"""User input becomes checked tensors."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Arrays in blocks: what is added up does not depend on where they are cut."""
+"""Arrays in blocks: sums do not depend on the block boundaries."""
 
 import numpy as np
 import pytest

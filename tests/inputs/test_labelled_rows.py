@@ -12,7 +12,7 @@ GROUPS = np.repeat(list("vwxyz"), 4)
 
 
 class Recorder(BaseEstimator):
-    """Keeps what it is fitted with."""
+    """Keeps its training data."""
 
     def fit(self, X, y, sample_weight=None, groups=None):
         self.seen_ = X, y, sample_weight, groups

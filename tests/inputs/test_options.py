@@ -1,4 +1,4 @@
-"""A word, an object, or a sentence that says what is expected."""
+"""Options: a word, an object, or an error that says what is expected."""
 
 from numbers import Real
 from typing import ClassVar
@@ -11,7 +11,7 @@ from kernelwright.inputs.options import Option, option_of
 
 
 class Fruit(Option):
-    """What the words stand for."""
+    """The class of the options."""
 
 
 class Apple(Fruit):
@@ -27,11 +27,11 @@ class Pear(Fruit):
 
 
 class Quince(Fruit):
-    """Without a word."""
+    """An option without a word."""
 
 
 class Stone(Option):
-    """Something else."""
+    """Not an option."""
 
 
 WORDS = {"apple": Apple, "pear": Pear, "pomme": Apple}

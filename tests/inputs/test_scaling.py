@@ -1,4 +1,4 @@
-"""The two views of a table against their formulas."""
+"""Both views of a table against their formulas."""
 
 import warnings
 

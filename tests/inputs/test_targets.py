@@ -1,4 +1,4 @@
-"""Targets as an embedding takes them."""
+"""Targets in the form that an embedding needs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How kernels combine, and what the base class does for a kernel of a user's own."""
+"""Combinations of kernels, and what the base class provides for a user-defined kernel."""
 
 import numpy as np
 import pytest
@@ -252,7 +252,7 @@ def test_repr_reads_like_the_call_that_made_it(kernel, text):
 
 
 class Periodic(Kernel):
-    """``k(x, z) = exp(-2 sum_d sin^2((x_d - z_d) / period) / width^2)`` with a plain torch weight besides."""
+    """``k(x, z) = exp(-2 sum_d sin^2((x_d - z_d) / period) / width^2)``, with an additional torch weight."""
 
     def __init__(self, slope: float = 0.3) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""All feature maps: what they need to have seen, and objectives in explicit against dense form."""
+"""All feature maps: their preparation, and objectives in primal against dual form."""
 
 import copy
 import pickle

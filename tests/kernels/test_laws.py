@@ -1,4 +1,4 @@
-"""Laws that every kernel keeps, over one list of kernels."""
+"""Laws that every kernel satisfies, on one list of kernels."""
 
 import copy
 import pickle
@@ -246,7 +246,7 @@ def autograd_pullback(kernel: Kernel, X: torch.Tensor, dK: torch.Tensor) -> dict
 
 
 def random_direction(n: int) -> torch.Tensor:
-    """Not symmetric: an objective may hand over any matrix whose symmetric part is right."""
+    """Return a matrix that is not symmetric: only the symmetric part of a gradient matters."""
     return torch.from_numpy(np.random.default_rng(5).normal(size=(n, n)))
 
 

@@ -75,7 +75,7 @@ def test_a_value_that_is_not_finite_is_named_with_its_place(value, said):
 
 
 def noisy_zeros(D):
-    """Zeros as they come out of |x|^2 - 2 x z + |z|^2."""
+    """Return zeros with the rounding errors of |x|^2 - 2 x z + |z|^2."""
     return D + 1e-9 * np.eye(len(D))
 
 

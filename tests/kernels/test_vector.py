@@ -1,4 +1,4 @@
-"""Kernels on vectors against scikit-learn, and what they settle before learning."""
+"""Kernels on vectors against scikit-learn, and their initial values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A disc and what is around it: rows that every way to choose hyperparameters is run on."""
+"""Rows inside and outside a disc, for testing every way to choose hyperparameters."""
 
 import copy
 
@@ -13,7 +13,7 @@ from kernelwright.learning import Choice, LearningMethod, LearningTask, choose
 N = 60
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(N, 2))
-LABELS = (np.hypot(*X.T) + 0.1 * RNG.normal(size=N) > 1.1).astype(int)  # a disc and what is around it
+LABELS = (np.hypot(*X.T) + 0.1 * RNG.normal(size=N) > 1.1).astype(int)  # inside or outside a disc
 
 
 def data(points: np.ndarray = X, labels: np.ndarray = LABELS, **how) -> TrainingSet:

@@ -1,4 +1,4 @@
-"""A small problem that the training loop is run on."""
+"""A small problem for the training loop."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def at(values: dict[str, np.ndarray]) -> Hyperparameters:
 
 
 class Watched:
-    """An objective that remembers on which points it was evaluated, and may fail."""
+    """An objective that records the points at which it was evaluated, and can be made to fail."""
 
     def __init__(self, objective: Objective, fail=lambda hyper, calls: None) -> None:
         self.objective, self.fail, self.seen = objective, fail, []

@@ -1,4 +1,4 @@
-"""Learning that has collapsed to the class frequencies is told."""
+"""A warning is given if learning has collapsed to the class frequencies."""
 
 import math
 import warnings

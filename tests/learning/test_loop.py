@@ -1,4 +1,4 @@
-"""The training loop: it goes down, keeps the best, tells what it saw, and can be stopped."""
+"""The training loop decreases the objective, keeps the best point, records its steps, and can be stopped."""
 
 import copy
 

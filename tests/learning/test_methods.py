@@ -1,4 +1,4 @@
-"""Every way to choose hyperparameters runs, improves on its start, and can be stopped."""
+"""Every way to choose hyperparameters runs, improves on its initial values, and can be stopped."""
 
 import inspect
 import math

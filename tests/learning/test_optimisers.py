@@ -40,7 +40,7 @@ def at_unconstrained(theta: np.ndarray) -> Hyperparameters:
 
 
 def differences(theta: np.ndarray, size: float = 1e-5) -> np.ndarray:
-    """The gradient of the objective by central differences."""
+    """Compute the gradient of the objective by central differences."""
     steps = size * np.eye(len(theta))
     return np.array(
         [(value_of(LOO, at_unconstrained(theta + s)) - value_of(LOO, at_unconstrained(theta - s))) for s in steps]
@@ -48,7 +48,7 @@ def differences(theta: np.ndarray, size: float = 1e-5) -> np.ndarray:
 
 
 def adam_points(theta: np.ndarray, n_steps: int, gradient, rate: float = 0.1) -> list[np.ndarray]:
-    """The start and each of the next points of Adam, by Algorithm 1 of Kingma and Ba (2015)."""
+    """Return the points that Adam visits, by Algorithm 1 of Kingma and Ba (2015)."""
     points, m, v = [theta], np.zeros_like(theta), np.zeros_like(theta)
     for t in range(1, n_steps + 1):
         g = gradient(points[-1])
@@ -183,7 +183,7 @@ def test_lbfgs_takes_no_batches():
 
 
 def batches_of(order: str, size: int, steps: int, seed: int = 0) -> list[list[int]]:
-    """Row numbers of each step's batch."""
+    """Return the row numbers of the mini-batch of each step."""
     watched = Watched(objective_named("rademacher", complexity_weight="4e/n"))
     generator = torch.Generator().manual_seed(seed)
     optimizer = Adam(max_iter=steps, batch_order=order)
@@ -249,7 +249,7 @@ def test_a_batch_of_all_rows_is_no_batch(size):
 
 
 class Narrow(Gaussian):
-    """A kernel whose best length scales lie outside of what is allowed."""
+    """A kernel whose best length scales are outside the allowed range."""
 
     lengthscale = LengthScale(1.9, 2.1)
 

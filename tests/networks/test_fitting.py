@@ -1,4 +1,4 @@
-"""The arrows of a network's fit."""
+"""The steps of a network's fit."""
 
 from dataclasses import replace
 

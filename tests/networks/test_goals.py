@@ -1,4 +1,4 @@
-"""What ``learn`` means for a network."""
+"""The meaning of ``learn`` for a network."""
 
 from kernelwright import learning
 from kernelwright.networks.goals import batch_objective, network_method

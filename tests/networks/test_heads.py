@@ -1,4 +1,4 @@
-"""Heads on top of a network: against autograd through a plain solve; the sum over batches against one solve."""
+"""Network heads: against autograd through a plain solve, and the sum over mini-batches against one solve."""
 
 import math
 
@@ -35,7 +35,7 @@ def problem(n=14, p=5, weighted=False):
 
 
 def by_autograd(K_of, Z, data, log_ridge, bound, scored):
-    """Eqs. (12) and (13) as they are printed, differentiated through ``torch.linalg.solve``."""
+    """Compute the published Eqs. (12) and (13), differentiated through ``torch.linalg.solve``."""
     n_scored = round(scored * len(Z))
     T = slice(len(Z) - n_scored)
     B = slice(len(Z) - n_scored, None) if n_scored else slice(None)

@@ -1,4 +1,4 @@
-"""Options of networks: nested settings, and the plans that are made of them."""
+"""Options of networks: nested settings, and the plans made from them."""
 
 import pytest
 from sklearn.base import clone

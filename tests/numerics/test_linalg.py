@@ -1,4 +1,4 @@
-"""Factorisations against numpy, and repairs that are told."""
+"""Factorisations against numpy, and repairs that are reported."""
 
 import warnings
 
@@ -27,7 +27,7 @@ def tensor(array) -> torch.Tensor:
 
 
 def rank_one(n: int) -> torch.Tensor:
-    """Duplicate rows: semidefinite, and to working precision possibly not even that."""
+    """Return a matrix of rank one: semidefinite, but perhaps not to working precision."""
     v = torch.linspace(1.0, 2.0, n, dtype=torch.float64)
     return torch.outer(v, v)
 

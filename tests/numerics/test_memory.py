@@ -1,4 +1,4 @@
-"""Limits of this process are known before torch is loaded, and a job that would not fit below them is refused."""
+"""Memory limits of the process are known before torch is imported; a job that does not fit is refused."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Thread counts are restored; answers are the same to the bit with as many threads, to 1e-10 with others."""
+"""Thread counts are restored; results are equal to the bit with the same number of threads, else to 1e-10."""
 
 import os
 import subprocess
@@ -130,7 +130,7 @@ np.savez(
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    """Answers of processes with one thread, and twice with two."""
+    """Return the results of a process with one thread, and of two processes with two threads each."""
     folder, found = tmp_path_factory.mktemp("threads"), {}
     for name, threads in (("one", "1"), ("two", "2"), ("two again", "2")):
         number = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads)

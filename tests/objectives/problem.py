@@ -1,4 +1,4 @@
-"""A small problem, and the settings at which objectives are compared with naive ones."""
+"""A small problem, and settings at which objectives are compared with naive ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def settings(**changes) -> dict:
 
 
 def rows(**columns) -> TrainingSet:
-    """The rows of the problem; columns of a training set are given as arrays."""
+    """Return the rows of the problem; fields of the training set can be replaced by arrays."""
     given = {name: None if column is None else torch.from_numpy(np.asarray(column)) for name, column in columns.items()}
     return TrainingSet.of(torch.from_numpy(X), one_hot(LABELS, M), **given)
 

@@ -1,4 +1,4 @@
-"""Every objective by its word: values against refits and explicit inverses, gradients against finite differences."""
+"""Every objective by its name: values against refits and explicit inverses, gradients against finite differences."""
 
 import copy
 import math
@@ -218,7 +218,7 @@ def test_settings_of_a_word_are_those_of_the_object():
 
 
 def finite_differences(name: str, kernel: Kernel, plain_name: str, step: float = 1e-5, **how) -> np.ndarray:
-    """Central differences of the public function; a mixture moves along its simplex."""
+    """Compute central differences of the public function; mixture weights move along their simplex."""
 
     def value(shift: np.ndarray) -> float:
         moved = copy.deepcopy(kernel)

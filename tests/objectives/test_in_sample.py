@@ -1,4 +1,4 @@
-"""Objectives at the rows that are embedded."""
+"""In-sample objectives: evaluated at the embedded rows."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Each row, or group, by the embedding of all others."""
+"""Leave-one-out objectives: each row, or group, is predicted from all others."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every objective in its two forms: at features Z, and at the kernel matrix Z Z^T; both against autograd."""
+"""Both forms of every objective, for features Z and for the kernel matrix Z Z^T, against autograd."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def both(objective, data, Z, loss, ridge=RIDGE):
 
 
 def slope_in_features(d_kernel, Z):
-    """``dq/dZ`` from ``dq/dK`` for ``K = Z Z^T``; a gradient in K need not be symmetric."""
+    """Compute ``dq/dZ`` from ``dq/dK`` for ``K = Z Z^T``; a gradient in K need not be symmetric."""
     d_K = d_kernel.dense() if isinstance(d_kernel, Outer) else d_kernel
     return (d_K + d_K.T) @ Z
 

@@ -1,4 +1,4 @@
-"""What single precision cannot do is done in double."""
+"""Double precision is used where single precision fails."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Some rows by the embedding of others: a held-out part, or folds in turn."""
+"""Objectives on splits: a held-out part, or cross-validation folds."""
 
 from dataclasses import replace
 

@@ -11,7 +11,7 @@ from tests.persistence.models import MODELS
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """Tiny data make some of the models warn while they are fitted."""
+    """Silence the warnings that models give when they are fitted to tiny data."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,4 +1,4 @@
-"""Files that claim to be models: parts exchanged, tables made up under a right digest, bytes changed at random."""
+"""Forged model files: exchanged parts, invented contents with a correct digest, random bytes changed."""
 
 import pickle
 import zipfile
@@ -33,7 +33,7 @@ def write_parts(path: Path, parts: Any, compression: int = zipfile.ZIP_STORED) -
 
 
 def forge(path: Path, table: list[Any], *arrays: bytes, root: Any = None) -> None:
-    """A file with a right digest, whatever it says."""
+    """Write a file with a correct digest and any content."""
     document = {"root": {"ref": len(table) - 1} if root is None else root, "table": table}
     with open(path, "wb") as file:
         write_archive(file, document, [memoryview(array) for array in arrays])
@@ -61,7 +61,7 @@ def module_entry(name: str, **change: Any) -> dict[str, Any]:
 
 
 def doubled(levels: int) -> list[Any]:
-    """Tuples of two times the one before: few entries, but 2^levels parts."""
+    """Return nested tuples that each hold the one before twice: few entries, but 2^levels parts."""
     return [{"kind": "tuple", "items": [1, 1]}] + [
         {"kind": "tuple", "items": [{"ref": number}] * 2} for number in range(levels)
     ]
@@ -206,7 +206,7 @@ FORGERIES: dict[str, tuple[list[Any], str, tuple[bytes, ...]]] = {
 
 
 def mutated(content: bytes, other: bytes, random: np.random.Generator) -> bytes:
-    """A file with bits flipped, bytes overwritten, parts cut, doubled, or taken from another file."""
+    """Return a file with bits flipped, bytes overwritten, or parts cut, doubled or taken from another file."""
     changed = bytearray(content)
     start = int(random.integers(len(content)))
     length = int(random.integers(1, 1 + min(len(content) - start, 64)))

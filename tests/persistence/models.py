@@ -1,4 +1,4 @@
-"""Small fitted models, each with what is compared after it was saved and loaded."""
+"""Small fitted models, each with the results that are compared after saving and loading."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +50,7 @@ IMAGES = rng.normal(size=(30, 1, 6, 6))
 
 
 class OwnNet(nn.Module):
-    """A user's network, of whose class a file knows nothing; one layer is used twice."""
+    """A user's network, whose class is not stored in files; one layer is used twice."""
 
     def __init__(self, width: int = 3) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class OwnNet(nn.Module):
 
 @dataclass(frozen=True)
 class Model:
-    """How a model is fitted, and what is compared after it was saved and loaded."""
+    """How a model is fitted, and the results that are compared after saving and loading."""
 
     make: Any
     read: Any = lambda model: model.predict_proba(NEW)

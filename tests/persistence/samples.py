@@ -1,4 +1,4 @@
-"""A small object of every class that a model file may hold, and files of them that every later version must load.
+"""Small objects of every class that a model file may hold, and files of them that every later version must load.
 
 ``python -m tests.persistence.samples`` writes ``tests/data/NAME.vVERSION.kw`` for each class and version of which there
 is no file yet, and beside it, for what can be called, a JSON file of inputs and outputs. It never overwrites: a file
@@ -43,7 +43,7 @@ FRAME = pd.DataFrame({"size": X[:, 0], "price": [f"{x:.1f} €" for x in X[:, 1]
 
 @dataclass(frozen=True)
 class Sample:
-    """An object, and what is asked of it after loading: a method and its argument; nothing of plain records."""
+    """An object, and a method with its argument to call after loading; "" for plain records."""
 
     thing: Any
     call: str = ""
@@ -51,7 +51,7 @@ class Sample:
 
 
 def samples() -> dict[str, Sample]:
-    """Return a sample for the stable name of every class that is found."""
+    """Return a sample for the stable name of every saved class."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tiny data
         explicit = [sample for make in (_estimators, _tables, _kernels, _options, _records) for sample in make()]
@@ -162,12 +162,12 @@ def _kernels() -> Iterator[Sample]:
 
 
 def _prepared(map_: Any) -> Any:
-    """Return a feature map as a fitted model has it."""
+    """Return a feature map as it is in a fitted model."""
     return kw.EmbeddingClassifier(features=map_, learn=None, ridge=0.1).fit(X, Y).features_
 
 
 def _options() -> Iterator[Sample]:
-    """Ways to learn, with settings of their own."""
+    """Yield ways to learn, with settings that are not the defaults."""
     yield Sample(learning.Rademacher(0.1, optimizer=learning.LBFGS(5), kernel_share=0.5))
     yield Sample(learning.HeldOut("4e/n", optimizer=learning.Adam(0.01, patience=3), batch_size=100))
     yield Sample(learning.LeaveOneOut(0.0, loss="log", holdout_share=0.2))
@@ -178,7 +178,7 @@ def _options() -> Iterator[Sample]:
 
 
 def _records() -> Iterator[Sample]:
-    """What methods of models return."""
+    """Yield the records that methods of models return."""
     learn = learning.Rademacher(optimizer=learning.LBFGS(1))
     model = kw.EmbeddingClassifier(kernels.Gaussian(ard=True), learn=learn).fit(X, Y)
     yield Sample(model.relevance())
@@ -242,7 +242,7 @@ def _write(path: Path, sample: Sample) -> None:
 
 
 def answer(sample: Sample) -> np.ndarray:
-    """Return what the object says of the inputs."""
+    """Return the outputs of the object for the inputs."""
     return np.asarray(attrgetter(sample.call)(sample.thing)(sample.inputs))
 
 
@@ -253,7 +253,7 @@ def _to_json(values: Any) -> Any:
 
 
 def question_of(path: Path) -> tuple[str, Any, Any] | None:
-    """Return what to ask of the object in a file (a method and inputs) and its answer; None if nothing is asked."""
+    """Return the method and inputs for the object in a file, and the expected outputs; None if there are none."""
     if not path.with_suffix(".json").exists():
         return None
     told = json.loads(path.with_suffix(".json").read_text())

@@ -1,4 +1,4 @@
-"""One sentence for any file that is no model file, or a damaged one."""
+"""Any file that is not a model file, or is damaged, gives an error of one sentence."""
 
 import json
 import os

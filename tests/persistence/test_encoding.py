@@ -1,4 +1,4 @@
-"""Everything that a model is made of comes back as it was; what cannot be saved is named."""
+"""All parts of a model are restored exactly; an error names what cannot be saved."""
 
 import sys
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""Saved classes: moved, renamed, of an older version; and what they do not declare."""
+"""Saved classes that were moved, renamed or are of an older version, and undeclared fields."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def registry(monkeypatch) -> Registry:
 
 
 def fresh(monkeypatch) -> Registry:
-    """An empty registry in place of that of the package: as in another process, perhaps of a later version."""
+    """Replace the registry by an empty one, as in another process, perhaps of a later version."""
     empty = Registry()
     monkeypatch.setattr(classes, "REGISTRY", empty)
     return empty
@@ -58,7 +58,7 @@ def made_modules() -> Iterator[list[str]]:
 
 
 def centred(module_name: str, class_name: str, made_modules: list[str]) -> Any:
-    """A class in a module of its own."""
+    """Make a class in its own module."""
     module = ModuleType(module_name)
     sys.modules[module_name] = module
     made_modules.append(module_name)
@@ -244,7 +244,7 @@ class TestSaving:
 
 class TestDefaults:
     def saved_as_things(self, name: str, tmp_path: Any, monkeypatch: Any, **state: Any) -> None:
-        """A file in which the class of this name has other fields."""
+        """Save a file in which the class of this name has other fields."""
         fresh(monkeypatch).saved(name, fields=" ".join(state))(Thing)
         kw.save(Thing(**state), tmp_path / "model.kw")
 

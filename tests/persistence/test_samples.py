@@ -19,7 +19,7 @@ FILES = sorted(DATA.glob("*.kw"))
 
 
 def classes_in(path: Path) -> set[tuple[str, int | None]]:
-    """The classes that a file names, with their versions; those of scikit-learn and torch have none."""
+    """Return the classes in a file with their versions; classes of scikit-learn and torch have none."""
     with zipfile.ZipFile(path) as archive:
         table = json.loads(archive.read("document.json"))["table"]
     return {(entry["class"], entry.get("version")) for entry in table if "class" in entry}

@@ -1,4 +1,4 @@
-"""The same model back, to the bit; and files that are written whole or not at all."""
+"""Models are restored to the bit, and files are written completely or not at all."""
 
 import copy
 import pickle
@@ -25,7 +25,7 @@ def test_the_error_has_a_public_name_and_a_well_known_parent():
 
 
 def settings_of(model: Any) -> str:
-    """All settings as text, without addresses; an index of columns is a list after loading."""
+    """Return all settings as text, without memory addresses; an index of columns is a list after loading."""
     text = re.sub(r"Index\((\[.*?\]), dtype='\w+'\)", r"\1", repr(clone(model).get_params()))
     return re.sub(r"\s+", " ", re.sub("0x[0-9a-f]+", "", text))
 

@@ -1,4 +1,4 @@
-"""Small models for the tests of reports, with names that a page must only ever show."""
+"""Small models for the tests of reports, with names that a page must show literally."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ NASTY = (
 def table(
     n: int = 60, *, classes: tuple[str, ...] = ("no", "yes"), names: tuple[str, ...] = ("a", "b")
 ) -> pd.DataFrame:
-    """Numbers in columns of these names, and a target that depends on the first two."""
+    """Return numbers in columns of these names, and a target that depends on the first two."""
     random = np.random.default_rng(0)
     frame = pd.DataFrame(random.normal(size=(n, len(names))), columns=list(names))
     score = frame.iloc[:, 0] + 0.5 * frame.iloc[:, -1] + 0.3 * random.normal(size=n)
@@ -33,7 +33,7 @@ def table(
 
 
 def tabular_model(frame: pd.DataFrame, target: str = "target", *, evaluated: bool = True) -> TabularModel:
-    """A model with an evaluation by its own probabilities, which is quick and good enough to be drawn."""
+    """Return a model with an in-sample evaluation, which is fast and good enough for plots."""
     data = TrainingTable.of(as_table(frame), target)
     model = TabularModel.fit(data)
     if not evaluated:
@@ -58,7 +58,7 @@ def tabular_model(frame: pd.DataFrame, target: str = "target", *, evaluated: boo
 
 
 def nasty_model() -> TabularModel:
-    """Columns, classes, categories and the target with names from NASTY."""
+    """Return a model whose columns, classes, categories and target have names from NASTY."""
     frame = table(90, classes=(SCRIPT, "$y_2$", IMAGE), names=(*NASTY, LONG))
     frame["kind of " + SCRIPT] = np.resize(np.array([SCRIPT, IMAGE, "$z$", "_", LONG], dtype=object), len(frame))
     frame["blank\nline"] = np.arange(len(frame)) % 7 * 1.5
@@ -66,7 +66,7 @@ def nasty_model() -> TabularModel:
 
 
 def kernel_model(n: int = 40, *, evaluated: bool = True) -> KernelModel:
-    """Minus the distance, which is indefinite."""
+    """Return a kernel model learned from minus the distance, which is indefinite."""
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(n, 2)), columns=[SCRIPT, "$weight$"])
     similarities = -np.linalg.norm(frame.to_numpy()[:, None] - frame.to_numpy(), axis=-1)
     columns, objects = describe_columns(as_table(frame)), [f"{SCRIPT} {number}" for number in range(n)]

@@ -59,7 +59,7 @@ class Window:
         self.folder = folder
 
     def run(self, name, *flags):
-        """What the browser wrote to standard output, and the lines of the page's console."""
+        """Return the browser's standard output, and the lines of the page's console."""
         address = (self.folder / name).as_uri()
         profile = f"--user-data-dir={self.folder / 'profile'}"
         done = subprocess.run([BROWSER, *FLAGS, profile, *flags, address], capture_output=True, timeout=120, check=True)
@@ -67,12 +67,12 @@ class Window:
         return done.stdout.decode(), [line for line in errors.splitlines() if "CONSOLE" in line]
 
     def framed(self, name, width, height=4000):
-        """A page as wide as asked: a window of the browser is never narrower than 500 pixels, a frame can be."""
+        """Write a page into a frame of a given width; a browser window is never narrower than 500 pixels."""
         (self.folder / "frame.html").write_text(FRAME.format(source=name, width=width, height=height))
         return "frame.html"
 
     def measure(self, name, width, *flags):
-        """The layout of a page at a width."""
+        """Return the layout of a page at a width."""
         dom, _ = self.run(
             self.framed(f"open-{name}", width), f"--window-size={max(width, 500)},900", *flags, "--dump-dom"
         )
@@ -81,7 +81,7 @@ class Window:
         return json.loads(found[1].replace("&quot;", '"').replace("&amp;", "&"))
 
     def picture(self, name, width, height, *flags):
-        """Pixels of a page at a width, as (height, width, 3)."""
+        """Return the pixels of a page at a width, as (height, width, 3)."""
         target = self.folder / "shot.png"
         target.unlink(missing_ok=True)
         self.run(self.framed(name, width, height), f"--window-size={width},{height}", *flags, f"--screenshot={target}")

@@ -8,7 +8,7 @@ from tests.reports.models import LONG, NASTY
 
 
 def luminance(colour):
-    """Relative luminance as the accessibility guidelines of the W3C define it."""
+    """Compute the relative luminance as in the accessibility guidelines of the W3C."""
     c = np.array(to_rgb(colour))
     linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])

@@ -17,7 +17,7 @@ VOID = {"meta", "img", "source", "br", "hr", "input", "link"}
 
 
 class Parsed(HTMLParser):
-    """A page taken apart: elements must close in the order they were opened."""
+    """A parsed page: elements must be properly nested."""
 
     def __init__(self, page):
         super().__init__(convert_charrefs=True)

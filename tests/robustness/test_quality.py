@@ -1,4 +1,4 @@
-"""Some of the forty synthetic tasks, those on which the default is level with the best, one seed each."""
+"""The synthetic tasks on which the default is as good as the best rival, one seed each."""
 
 import numpy as np
 import pytest

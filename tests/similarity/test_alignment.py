@@ -22,7 +22,7 @@ def naive_centred(K):
 
 
 def best_weights_by_enumeration(matrices, target):
-    """alignf: the best least-squares fit of the target by any set of kernels, of those without a negative weight."""
+    """Find the alignf weights: the best least-squares fit over all subsets of kernels with non-negative weights."""
     columns = np.stack([naive_centred(K).ravel() for K in matrices], 1)
     goal, best, least = naive_centred(target).ravel(), None, np.inf
     for size in range(1, len(matrices) + 1):

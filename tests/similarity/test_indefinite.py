@@ -13,7 +13,7 @@ def K(rng):
 
 
 def naive(K, K_new, how):
-    """The formulas of each correction, written out with the whole spectrum."""
+    """Apply the formula of each correction to the whole spectrum."""
     values, U = np.linalg.eigh(K)
     if how == "clip":
         return U @ np.diag(np.maximum(values, 0)) @ U.T, K_new @ U @ np.diag((values > 0) * 1.0) @ U.T

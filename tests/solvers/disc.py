@@ -1,4 +1,4 @@
-"""A disc and what is around it, with an embedding that every solver can hold."""
+"""Rows inside and outside a disc, with an embedding for every solver."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""What all solvers share: words, settings, memory, rows to calibrate on."""
+"""Tests that all solvers share: words, settings, memory and calibration rows."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What coefficients say of rows that they were not solved on."""
+"""Outputs of a solution at new rows."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a class declares for model files, and which declarations are refused."""
+"""Declarations of classes for model files, and declarations that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drift of new rows: by counts, and with fitted models on rows of the same kind."""
+"""Drift of new rows: by counts, and with fitted models on rows from the same distribution."""
 
 import numpy as np
 import pytest

@@ -8,7 +8,7 @@ from kernelwright.tables.identifiers import counter, is_id_name
 
 @pytest.fixture
 def passengers(rng):
-    """Rows in an order that tells the class, as a file has that was put together class by class."""
+    """Return rows sorted by class, as in a file that was put together class by class."""
     n = 300
     y = np.repeat([0, 1], n // 2)
     return pd.DataFrame({"age": rng.integers(1, 80, n), "fare": rng.gamma(2.0, 20.0, n).round(2), "survived": y})

@@ -9,7 +9,7 @@ from kernelwright.tables.model import make_pipeline, rival_makers
 
 @pytest.fixture
 def frame(rng):
-    """The class is told by a number with gaps and by a category; identifiers and constants say nothing."""
+    """Return a table whose class depends on a number with missing values and on a category, not on other columns."""
     n = 90
     y = rng.integers(2, size=n)
     size = y + 0.3 * rng.normal(size=n)

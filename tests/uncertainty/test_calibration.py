@@ -44,7 +44,7 @@ def tensor(array) -> torch.Tensor:
 
 
 def sample(seed: int = 0, slope: float = 0.6, offset: float = 0.03) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels drawn from known probabilities, and outputs that are a line of them and some noise."""
+    """Draw labels from known probabilities, and outputs that are linear in them plus noise."""
     rng = np.random.default_rng(seed)
     p = naive.softmax(4.0 * rng.normal(size=(N, M)))
     labels = np.array([rng.choice(M, p=row) for row in p])
@@ -52,7 +52,7 @@ def sample(seed: int = 0, slope: float = 0.6, offset: float = 0.03) -> tuple[np.
 
 
 def smoothed(targets: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Targets to which a part of a row, shared by all classes, has been added."""
+    """Return targets smoothed by a fraction of a row, shared by all classes."""
     n = w.sum()
     return n / (n + 0.3) * targets + 0.3 / ((n + 0.3) * targets.shape[1])
 

@@ -1,4 +1,4 @@
-"""Sets of classes by ranks of scores, against loops."""
+"""Conformal prediction sets against loops."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The link from outputs and support to probabilities, fitted to rows left out."""
+"""The link from outputs and support to probabilities, fitted to leave-one-out outputs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Bounds from what a fit leaves behind."""
+"""Risk bounds from the results of a fit."""
 
 from dataclasses import replace
 

@@ -26,7 +26,7 @@ both = pytest.mark.parametrize("by_class", [False, True])
 
 
 def naive_counts(scores, labels, new, by_class):
-    """Scores of calibration rows that are smaller than each of some new ones, one by one."""
+    """Count the calibration scores that are smaller than each new score, one by one."""
     counted = [[labels == k if by_class else slice(None) for k in range(3)] for _ in new]
     return np.array([[(scores[counted[i][k]] < row[k]).sum() for k in range(3)] for i, row in enumerate(new)])
 

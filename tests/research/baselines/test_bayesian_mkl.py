@@ -27,7 +27,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def naive_inference(K, y, *, margin, s, max_iter, shape=1.0, scale=1.0):
-    """The published updates for two classes, row by row; returns the means and the bound by SciPy's entropies."""
+    """Run the published updates for two classes, row by row; return the means, and the bound by SciPy's entropies."""
     p, n = len(K), len(y)
     a_mean, a_cov = np.zeros(n), np.eye(n)
     G, f = np.tile((1 + margin) * y, (p, 1)), (1 + margin) * y

@@ -26,7 +26,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def inner_minimum(a, K, y, eta, tau):
-    """Naive ``min_F`` of the objective at a given a, and its F."""
+    """Compute ``min_F`` of the objective at a given a, and its F, naively."""
     beta = a * y
     values, U = np.linalg.eigh(np.ones_like(K) + np.diag(beta) @ K @ np.diag(beta) / (4 * eta))
     F = U @ np.diag(np.maximum(values - tau / 2, 0)) @ U.T
@@ -39,7 +39,7 @@ def objective(F, a, K, y, eta, tau):
 
 
 def over_the_box(function, y, C, start=None):
-    """The maximum over ``0 <= a <= C, a . y = 0``, by SLSQP."""
+    """Compute the maximum over ``0 <= a <= C, a . y = 0``, by SLSQP."""
     return minimize(
         lambda a: -function(a),
         np.zeros(len(y)) if start is None else start,

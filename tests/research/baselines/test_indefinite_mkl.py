@@ -44,7 +44,7 @@ def loss(F, y, C):
 
 
 def by_split_variables(D, y, C):
-    """The l1 problem with alpha = p - m, p and m not negative, and a free bias: smooth, by L-BFGS-B."""
+    """Solve the l1 problem with alpha = p - m, p and m not negative, and a free bias: smooth, by L-BFGS-B."""
     k = D.shape[1]
 
     def value(x):
@@ -58,7 +58,7 @@ def by_split_variables(D, y, C):
 
 
 def by_cone(D, y, C, n_kernels):
-    """The group problem with the norms in epigraph form t_g >= |alpha_g|, by SLSQP."""
+    """Solve the group problem with the norms in epigraph form t_g >= |alpha_g|, by SLSQP."""
     k = D.shape[1]
 
     def groups(x):

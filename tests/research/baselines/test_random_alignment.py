@@ -31,7 +31,7 @@ def kl(q):
 
 
 def by_slsqp(scores, divergence, limit):
-    """The same linear objective and convex constraints, by a general solver."""
+    """Solve the same linear objective with convex constraints by a general solver."""
     M = len(scores)
     constraints = [
         {"type": "eq", "fun": lambda q: q.sum() - 1.0},

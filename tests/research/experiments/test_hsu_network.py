@@ -15,7 +15,7 @@ EPOCHS = 8
 
 @pytest.fixture
 def digits_at_random(monkeypatch):
-    """Images of the size of MNIST's, a bright square whose place tells the class; almost all are never read."""
+    """Return images of MNIST's size with a bright square whose position gives the class; few are ever read."""
     y = np.arange(70000) % 10
     X = np.zeros((70000, 28, 28), dtype=np.uint8)
     for label in range(10):

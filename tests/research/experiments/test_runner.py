@@ -1,4 +1,4 @@
-"""Runs that can be killed and go on, and cells beside published numbers."""
+"""Runs that can be killed and resumed, and cells next to published numbers."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
