@@ -134,7 +134,7 @@ def test_tables_that_a_model_cannot_take(fault, files, tmp_path):
     fault(["predict", files.model, changed(petal_width=words)], "held numbers in training", "'abc' in line 7")
     fault(["evaluate", files.model, changed(species="rose")], "a class 'rose' in line 2", "It knows: setosa")
     fault(["evaluate", files.model, files.test, "--target", "specis"], "did you mean 'species'?")
-    fault(["predict", files.model, changed(prediction=1), "--keep-columns"], "a column 'prediction' itself")
+    fault(["predict", files.model, changed(prediction=1), "--keep-columns"], "already has a column 'prediction'")
     fault(["predict", files.model, files.test, "--sets", "2"], "between 0 and 1")
 
 

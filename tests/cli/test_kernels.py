@@ -35,7 +35,7 @@ def test_objects_are_matched_by_name_or_by_order(files, tmp_path, capsys):
         assert run(["apply-kernel", str(tmp_path / "k.kw"), files.objects, "-o", str(tmp_path / "K.csv")]) == 0
         K = pd.read_csv(tmp_path / "K.csv", index_col=0).to_numpy()
         assert np.corrcoef(K.ravel(), -files.distances.ravel())[0, 1] > 0.99
-    assert "not known" in capsys.readouterr().out
+    assert "the error on new objects is unknown" in capsys.readouterr().out
 
 
 def test_apply_kernel_writes_a_matrix_with_labels(files, tmp_path, capsys):

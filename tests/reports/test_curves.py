@@ -126,5 +126,5 @@ def test_labels_that_number_nothing_are_refused(labels):
 
 
 def test_a_label_that_is_no_class_is_refused():
-    with pytest.raises(ValueError, match="'perhaps' is none of the classes"):
+    with pytest.raises(ValueError, match="'perhaps' is not among the classes"):
         ReliabilityDisplay.from_predictions(["no", "perhaps"], np.full((2, 2), 0.5), classes=["no", "yes"])
