@@ -1,9 +1,9 @@
-"""More rows than fit into memory: a stream of batches, and memory that stays flat.
+"""Fit more rows than fit into memory: a stream of batches, with constant memory.
 
     python examples/big_data.py
 
-An embedding of explicit features needs sums over all rows, and no row twice. So a generator is enough: batches may come
-from files, a database or a network, and are forgotten as soon as they have been added. Here they are made up.
+An embedding with explicit features needs only sums over rows, so it reads each row once and a generator is enough.
+Batches may come from files, a database or a network, and are not kept. Here they are synthetic.
 """
 
 import argparse
@@ -21,14 +21,14 @@ FEATURES = 10
 
 
 def some_rows(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of ten numbers. The class is the sector of the plane of the first two; one label in twenty is wrong."""
+    """Return rows of ten numbers; the class is the sector of the first two, and one label in twenty is wrong."""
     X = rng.normal(size=(n, FEATURES))
     y = ((np.arctan2(X[:, 1], X[:, 0]) + np.pi) / (2 * np.pi) * 5).astype(int).clip(0, 4)
     return X, np.where(rng.random(n) < 0.05, rng.integers(0, 5, n), y)
 
 
 def stream(n_rows: int, batch: int, seed: int, memory: list[float]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches, and after each of them the largest memory of the process so far."""
+    """Yield batches, and append the peak memory of the process after each of them."""
     rng = np.random.default_rng(seed)
     for start in range(0, n_rows, batch):
         yield some_rows(rng, min(batch, n_rows - start))
@@ -36,7 +36,7 @@ def stream(n_rows: int, batch: int, seed: int, memory: list[float]) -> Iterator[
 
 
 def largest_memory() -> float:
-    """The most memory that this process has had, in MiB (NaN where the system does not tell)."""
+    """Return the peak memory of this process in MiB, or NaN if the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows
@@ -61,7 +61,7 @@ def main(n_rows: int = 300_000, batch: int = 5000) -> dict[str, float]:
     print(f"The rows themselves would take {n_rows * FEATURES * 8 / 2**20:.0f} MiB, their features ", end="")
     print(f"{n_rows * 400 * 8 / 2**20:.0f} MiB")
 
-    # More rows later: the model adds them to what it has, and forgets nothing.
+    # More rows later: partial_fit adds them; earlier rows still count.
     more = model.partial_fit(*some_rows(np.random.default_rng(2), batch)).score(X_test, y_test)
     print(f"After {batch} more rows by partial_fit: {more:.1%}")
     return {"accuracy": accuracy, "more": more, "grown": memory[-1] - settled, "seconds": seconds}

@@ -1,8 +1,8 @@
-"""Small images in three ways: a table of pixels, a kernel on pixels, a convolutional network with an embedding on top.
+"""Classify small images in three ways: pixels as a table, a kernel on pixels, a network with an embedding on top.
 
     python examples/images.py
 
-The images are the 8 x 8 digits that come with scikit-learn. Few images are used for learning, as is often the case.
+The images are the 8 x 8 digits of scikit-learn. Few of them are used for training, as is often the case.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from kernelwright.uncertainty.scores import expected_calibration_error
 
 
 def network() -> nn.Sequential:
-    """Two layers of convolution; what comes out are 64 features, not classes."""
+    """Return two convolutional layers whose outputs are 64 features, not classes."""
     return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1),
         nn.ReLU(),
@@ -51,7 +51,7 @@ def main(n_train: int = 600, epochs: int = 150) -> dict[str, dict[str, float]]:
         ),
     }
     scores = {}
-    print(f"{n_train} digits to learn from, {len(y) - n_train} to judge by\n")
+    print(f"{n_train} digits to train on, {len(y) - n_train} to test on\n")
     print(f"{'':<28}accuracy  log loss  calibration error  seconds")
     for name, (model, X) in methods.items():
         started = time.perf_counter()
@@ -70,7 +70,7 @@ def main(n_train: int = 600, epochs: int = 150) -> dict[str, dict[str, float]]:
     for name, (model, X) in methods.items():
         sure = model.predict_proba(noise.reshape(200, *X.shape[1:])).max(1)
         scores[name]["sure of noise"] = float(np.median(sure))
-        print(f"Pure noise: {name} is {np.median(sure):.0%} sure (median)")
+        print(f"Pure noise: {name} has a confidence of {np.median(sure):.0%} (median)")
     return scores
 
 

@@ -1,11 +1,11 @@
-"""A convolutional network with an embedding in place of its softmax layer, on MNIST.
+"""Train a convolutional network with an embedding in place of its softmax layer, on MNIST.
 
     python examples/mnist_network.py            # minutes on two cores
     python examples/mnist_network.py --full     # the published sizes: 60,000 images, 800 epochs (days without a GPU)
 
-Both networks start from the same weights and see the same batches. The first part compares them epoch by epoch; the
-second does what a user would do: hand the network to ``EmbeddingNetworkClassifier``. The images are looked for as
-``kernelwright.datasets.load`` describes.
+Both networks start from the same weights and see the same mini-batches. The first part compares them epoch by epoch;
+the second shows normal use: it passes the network to ``EmbeddingNetworkClassifier``. ``kernelwright.datasets.load``
+says where the images are looked for.
 """
 
 import argparse

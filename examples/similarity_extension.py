@@ -1,12 +1,12 @@
-"""A similarity that is known for some objects, extended to the rest.
+"""Extend a similarity that is known for some objects to all others.
 
     python examples/similarity_extension.py                # handwritten digits: distances along their manifold
     python examples/similarity_extension.py --data splice  # DNA: alignment scores (needs the data set "splice")
 
-Someone has similarities for part of the objects, from a source that cannot be asked again or is too slow to ask: here
-the length of the shortest path through near neighbours (digits), or the score of an alignment (strings). Neither is a
-kernel of the objects' features. A kernel function is learned from the matrix of the first part and is then asked for
-the others. Beside it, what people do without it: the similarities of the nearest known object.
+Similarities are known for part of the objects, from a source that is slow or no longer available: here the length of
+the shortest path through near neighbours (digits), or the score of an alignment (strings). Neither is a kernel of the
+objects' features. A kernel function is learned from the known matrix and predicts the other similarities. For
+comparison, the script also uses the similarities of the nearest known object.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from kernelwright import HyperKernelRidge, datasets
 
 
 def digits(n: int) -> tuple[np.ndarray, np.ndarray, str]:
-    """Pixels, and minus the geodesic distance through a graph of eight neighbours."""
+    """Return pixels, and minus the geodesic distance through a graph of eight neighbours."""
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))[:n]
     X = X[order[np.argsort(y[order], kind="stable")]] / 16.0
@@ -34,7 +34,7 @@ def digits(n: int) -> tuple[np.ndarray, np.ndarray, str]:
 
 
 def splice(n: int) -> tuple[np.ndarray, np.ndarray, str]:
-    """Letters as one-hot features, and the score of the best global alignment of two strings."""
+    """Return letters as one-hot features, and the score of the best global alignment of two strings."""
     strings, y = datasets.load("splice")
     order = np.random.default_rng(0).permutation(len(strings))[:n]
     order = order[np.argsort(y[order], kind="stable")]
@@ -44,7 +44,7 @@ def splice(n: int) -> tuple[np.ndarray, np.ndarray, str]:
 
 
 def alignment_scores(letters: np.ndarray, match: float = 1.0, mismatch: float = -1.0, gap: float = -1.5) -> np.ndarray:
-    """Needleman-Wunsch scores of all pairs at once: one table a pair, filled cell by cell for all pairs together."""
+    """Compute the Needleman-Wunsch scores of all pairs: one table per pair, filled cell by cell for all pairs at once."""
     n, length = letters.shape
     above = np.broadcast_to(gap * np.arange(length + 1.0), (n, n, length + 1)).copy()
     for i in range(length):
@@ -59,7 +59,7 @@ def alignment_scores(letters: np.ndarray, match: float = 1.0, mismatch: float = 
 
 
 def relative_error(K: np.ndarray, target: np.ndarray) -> float:
-    """Root mean squared error, relative to the target's spread: 1 is as good as a constant."""
+    """Return the root mean squared error, relative to the standard deviation of the target: 1 for a constant."""
     return float(np.sqrt(np.mean((K - target) ** 2)) / target.std())
 
 

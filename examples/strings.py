@@ -1,10 +1,10 @@
-"""Strings as they are: a kernel that counts common substrings, and how long these should be.
+"""Classify strings with a kernel that counts common substrings, and learn how long these should be.
 
     python examples/strings.py
 
-The strings are made up: random letters A, C, G, T, and in half of them a hidden word, at any place and with a
-misspelling now and then. Methods that look at letters place by place cannot see it. The spectrum kernel [Leslie2002]
-counts substrings of length k wherever they stand; a sum of several, with learned weights, finds out which k to count.
+The strings are synthetic: random letters A, C, G, T, and in half of them a hidden word, at any position and sometimes
+misspelled. Methods that compare letters position by position cannot find it. The spectrum kernel [Leslie2002] counts
+substrings of length k at any position; a sum of several, with learned weights, learns which k to use.
 """
 
 import argparse
@@ -24,7 +24,7 @@ WORD = "TATAATGC"
 
 
 def strings(n: int, length: int = 60, misspelt: float = 0.05, seed: int = 0) -> tuple[list[str], np.ndarray]:
-    """Random strings, and whether the hidden word was written into them."""
+    """Return random strings, and whether they contain the hidden word."""
     rng = np.random.default_rng(seed)
     letters, y = rng.choice(LETTERS, (n, length)), rng.integers(0, 2, n)
     for row in np.flatnonzero(y):
@@ -51,13 +51,13 @@ def main(n: int = 1500) -> dict[str, float]:
     table, new = (np.array([list(s) for s in some]) for some in (X_train, X_test))
     accuracies["logistic regression, letter by letter"] = by_place.fit(table, y_train).score(new, y_test)
 
-    print(f"{len(X_train)} strings to learn from, such as {X_train[0]}\n")
+    print(f"{len(X_train)} strings to train on, such as {X_train[0]}\n")
     for name, accuracy in accuracies.items():
         print(f"{name:<40}{accuracy:.1%}")
     print("\nLearned weights: " + ", ".join(f"k = {k}: {w:.2f}" for k, w in zip(lengths, weights, strict=True)))
-    print(f"Log loss {log_loss(y_test, model.predict_proba(X_test)):.3f} (0.693 is a coin).")
+    print(f"Log loss {log_loss(y_test, model.predict_proba(X_test)):.3f} (0.693 is a fair coin).")
     support = float(model.support(["N" * 60])[0])
-    print(f"A string of letters that were never seen has a support of {support:.2f} (1 and more is usual).")
+    print(f"A string of letters that were never seen has a support of {support:.2f} (1 or more is usual).")
     return accuracies
 
 

@@ -1,9 +1,9 @@
-"""From a mixed table to probabilities: numbers, categories and gaps in one scikit-learn pipeline.
+"""Get probabilities from a mixed table: numbers, categories and missing values in one scikit-learn pipeline.
 
     python examples/tabular.py
 
-The table is made up, so the true probabilities are known: customers of a gym, and whether they leave. That allows a
-question which real data do not: how far are the stated probabilities from the true ones?
+The table is synthetic, so the true probabilities are known: customers of a gym, and whether they leave. So, unlike with
+real data, the predicted probabilities can be compared with the true ones.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import kernelwright as kw
 
 
 def customers(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """A table with gaps, whether each customer left, and the probability of it."""
+    """Return a table with missing values, whether each customer left, and the true probability of it."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -51,7 +51,7 @@ def customers(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, np.ndarr
 
 
 def with_classifier(classifier) -> Pipeline:
-    """Gaps filled (and marked), categories as columns of zeros and ones, then a classifier."""
+    """Return a pipeline that imputes (and marks) missing values, one-hot encodes categories, and classifies."""
     columns = make_column_transformer(
         (SimpleImputer(strategy="median", add_indicator=True), make_column_selector(dtype_include="number")),
         (OneHotEncoder(handle_unknown="ignore", sparse_output=False), make_column_selector(dtype_exclude="number")),
@@ -73,22 +73,22 @@ def main(n: int = 2000, output: Path | None = None) -> dict[str, dict[str, float
         method.fit(X_train, y_train)
         scores[name] = _scores(y_test, method.predict_proba(X_test)[:, 1], truth)
 
-    print(f"{len(X_train)} customers to learn from, {len(X_test)} to judge by\n")
+    print(f"{len(X_train)} customers to train on, {len(X_test)} to test on\n")
     print(f"{'':<24}accuracy  log loss  mean error of the probability")
     for name, score in scores.items():
         print(f"{name:<24}{score['accuracy']:8.1%}{score['log loss']:10.3f}{score['error']:12.3f}")
 
     model = methods["kernelwright"][-1]
-    print(f"\nWhat the kernel listens to:\n{_first_lines(model.relevance(), 6)}")
+    print(f"\nThe relevance of the columns:\n{_first_lines(model.relevance(), 6)}")
     if output is not None:
         kw.save(methods["kernelwright"], output)
         same = np.array_equal(kw.load(output).predict_proba(X_test), methods["kernelwright"].predict_proba(X_test))
-        print(f"\nThe pipeline is saved in {output}; loaded again it predicts {'the same' if same else 'otherwise'}.")
+        print(f"\nThe pipeline is saved in {output}; its predictions after loading are {'equal' if same else 'different'}.")
     return scores
 
 
 def _scores(y: np.ndarray, stays: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """How good a probability of staying is, and how far from the true one."""
+    """Score probabilities of staying, and compare them with the true ones."""
     answers = np.where(stays > 0.5, "stayed", "left")
     return {
         "accuracy": float((answers == y).mean()),
