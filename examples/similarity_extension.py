@@ -44,7 +44,7 @@ def splice(n: int) -> tuple[np.ndarray, np.ndarray, str]:
 
 
 def alignment_scores(letters: np.ndarray, match: float = 1.0, mismatch: float = -1.0, gap: float = -1.5) -> np.ndarray:
-    """Compute the Needleman-Wunsch scores of all pairs: one table per pair, filled cell by cell for all pairs at once."""
+    """Compute the Needleman-Wunsch scores of all pairs, cell by cell for all pairs at once."""
     n, length = letters.shape
     above = np.broadcast_to(gap * np.arange(length + 1.0), (n, n, length + 1)).copy()
     for i in range(length):
@@ -97,7 +97,7 @@ def main(data: str, n: int, share: float, output: Path) -> dict[str, float]:
     print(f"{title}: known between {len(old)} objects, wanted between {len(new)} new ones")
     print(f"learned in {seconds:.1f} s, {model.kernel_}; on the known objects: {model.kernel_.signature(old)}")
     for name, error in errors.items():
-        print(f"  {name:<22} error {error:.3f} of the spread, {1 - error**2:.1%} of the variance explained")
+        print(f"  {name:<22} error {error:.3f} of the standard deviation, {1 - error**2:.1%} of the variance explained")
     draw(target, learned, output, title)
     print(f"Picture: {output}")
     return errors

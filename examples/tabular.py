@@ -83,7 +83,7 @@ def main(n: int = 2000, output: Path | None = None) -> dict[str, dict[str, float
     if output is not None:
         kw.save(methods["kernelwright"], output)
         same = np.array_equal(kw.load(output).predict_proba(X_test), methods["kernelwright"].predict_proba(X_test))
-        print(f"\nThe pipeline is saved in {output}; its predictions after loading are {'equal' if same else 'different'}.")
+        print(f"\nThe pipeline is saved in {output}; predictions after loading are {'equal' if same else 'different'}.")
     return scores
 
 

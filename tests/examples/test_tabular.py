@@ -13,7 +13,7 @@ def test_stated_probabilities_are_nearest_to_the_true_ones(tmp_path, capsys):
     assert ours["log loss"] > scores["the true probabilities"]["log loss"]
     assert (tmp_path / "customers.kw").stat().st_size > 1000
     shown = capsys.readouterr().out
-    assert "predicts the same" in shown
+    assert "predictions after loading are equal" in shown
     assert "visits" in shown
 
 
