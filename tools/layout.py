@@ -116,7 +116,7 @@ def main(package: Path = PACKAGE) -> int:
     for each in found:
         print(each)
     if not found:
-        print(f"Layout of {package.name}: every class name once, all sizes within bounds.")
+        print(f"Layout of {package.name}: class names are unique, all sizes are within bounds.")
     return 1 if found else 0
 
 

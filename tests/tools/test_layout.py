@@ -73,7 +73,7 @@ def test_findings_are_printed_and_are_a_failure(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("Layout of")
     (tmp_path / "a.py").write_text("x = 1\n" * 401)
     assert layout.main(tmp_path) == 1
-    assert capsys.readouterr().out == "a.py:401: the file has 401 lines, where at most 400 may be\n"
+    assert capsys.readouterr().out == "a.py:401: the file has 401 lines; at most 400 are allowed\n"
 
 
 def test_this_package_keeps_to_the_rules():
