@@ -15,7 +15,8 @@ from kernelwright import reports
 from kernelwright.cli import run
 
 
-def test_fit_shows_columns_and_how_good_the_model_is(files, tmp_path, capsys):
+def test_fit_shows_columns_and_how_good_the_model_is(files, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")  # workers of pytest-xdist have 80, where cells are wrapped
     status = run(["fit", files.train, "--target", "species", "--folds", "2", "-o", str(tmp_path / "m.kw")])
     out, err = capsys.readouterr()
     assert (status, err) == (0, "")

@@ -145,7 +145,7 @@ def test_a_newer_version_and_an_unknown_name_are_refused(tmp_path, monkeypatch):
     fresh(monkeypatch).saved("thing", version=3, fields="a", upgrade=lambda state, version: state)(Thing)
     kw.save(Thing(a=1), tmp_path / "model.kw")
     fresh(monkeypatch).saved("thing", version=2, fields="a", upgrade=lambda state, version: state)(Thing)
-    refused(tmp_path / "model.kw", "'thing' in version 3, and .* knows versions up to 2; upgrade kernelwright")
+    refused(tmp_path / "model.kw", "'thing' in version 3, but .* knows versions up to 2; upgrade kernelwright")
     fresh(monkeypatch).saved("other", fields="a")(Thing)
     refused(tmp_path / "model.kw", "class 'thing', which kernelwright .* cannot restore")
 

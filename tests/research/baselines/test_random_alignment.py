@@ -149,5 +149,5 @@ def test_pickle_and_repeat():
     np.testing.assert_array_equal(first.kernel_(X), second.kernel_(X))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(first)).kernel_(X), first.kernel_(X))
     assert "features of 2 inputs" in repr(first.kernel_)
-    with pytest.raises(ValueError, match="cannot be taken of points with 5 inputs"):
+    with pytest.raises(ValueError, match="cannot be applied to points with 5 inputs"):
         first.kernel_(np.ones((2, 5)))
