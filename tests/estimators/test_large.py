@@ -78,7 +78,7 @@ def test_many_rows_are_solved_by_landmarks_and_verbose_says_so(circles, caplog, 
 
 def test_weights_of_all_rows_need_an_exact_solution(circles):
     model = fitted(circles, kernel=Gaussian(0.7), learn=None, solver=Landmarks(50))
-    with pytest.raises(ValueError, match="only with solver='exact'. Got 'nystroem'"):
+    with pytest.raises(ValueError, match=r"only with solver='exact'\. Got 'nystroem'"):
         model.embedding_weights(circles[1])
 
 
