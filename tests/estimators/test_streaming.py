@@ -11,7 +11,7 @@ from kernelwright.features import Nystroem, Polynomial, RandomFourier
 from kernelwright.inputs.blocks import Block
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import FeatureKernel, Gaussian
-from kernelwright.learning import learning_method
+from kernelwright.learning import Auto, learning_method
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 2)) * [1.0, 3.0] + [0.0, 7.0]
@@ -172,3 +172,26 @@ def test_the_prior_is_that_of_the_rows_so_far():
     np.testing.assert_allclose(sample.prior, (counts + 1 / 3) / (counts.sum() + 1))
     plain, _ = running(100)
     assert plain.with_prior() is plain
+
+
+def test_the_prior_of_a_kernel_of_other_rows_stays_when_rows_are_added():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.arange(200) % 2
+    model = EmbeddingClassifier(features=RandomFourier(20), learn=Auto(kernel_share=0.5, max_iter=2), random_state=0)
+    before = model.fit(X, y).prior_.copy()
+    model.partial_fit(X + 1.0, np.zeros(200, dtype=int))
+    np.testing.assert_allclose(model.prior_, before, atol=1e-12)
+
+
+def test_batches_can_be_fitted_twice_from_a_warm_start():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 2)), np.arange(100) % 2
+    model = EmbeddingClassifier(features=RandomFourier(20), learn=Auto(max_iter=2), warm_start=True, random_state=0)
+    model.fit_batches([(X, y)])
+    model.fit_batches([(X, y)])
+    assert model.predict_proba(X).shape == (100, 2)
+
+
+def test_features_take_no_other_solver():
+    with pytest.raises(ValueError, match="leave solver='auto'"):
+        EmbeddingClassifier(features=RandomFourier(20), solver="exact").fit([[0.0], [1.0]], [0, 1])

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from kernelwright import EmbeddingClassifier
+from kernelwright.errors import NumericalError
 from kernelwright.kernels import Gaussian, Laplace, Linear
 from kernelwright.learning import CrossValidation, grid
+from kernelwright.objectives import FoldsObjective
 from tests import reference as naive
 from tests.learning.disc import LABELS, N, X, run
 
@@ -70,3 +73,12 @@ def test_of_many_rows_a_sample_makes_the_grid(monkeypatch):
     choice = run(Gaussian(2.0), CrossValidation())
     ridges = [float(step.hyperparameters["ridge"]) * 40 / N for step in choice.history]
     assert min(abs(choice.ridge - ridge) for ridge in ridges) < 1e-12 * choice.ridge
+
+
+def test_a_grid_without_a_point_that_works_is_an_error(monkeypatch):
+    def fail(*_):
+        raise NumericalError("no")
+
+    monkeypatch.setattr(FoldsObjective, "__call__", fail)
+    with pytest.raises(NumericalError, match="No point of the grid"):
+        EmbeddingClassifier(Gaussian(), learn="cross-validation").fit([[0.0], [1.0], [2.0], [3.0]] * 5, [0, 1] * 10)

@@ -25,7 +25,7 @@ from kernelwright.numerics.products import thin_product
 from kernelwright.numerics.threads import threads_for
 from kernelwright.storage.saved import saved
 
-__all__ = ["EmbeddedRows", "FittedEmbedding", "LeftOutRows", "kernel_blocks"]
+__all__ = ["FEATURE_ROWS", "EmbeddedRows", "FittedEmbedding", "LeftOutRows", "kernel_blocks"]
 
 PREDICTED_ENTRIES = 2**20  # kernel values held at once during prediction: more would not stay in the cache
 FEATURE_ROWS = 4096  # rows whose features are held at once
@@ -36,7 +36,7 @@ FEATURE_ROWS = 4096  # rows whose features are held at once
 class EmbeddedRows:
     """What is kept of the rows that an embedding was solved on, besides its points."""
 
-    given: np.ndarray  # indices of the rows among those passed to fit
+    given: np.ndarray  # a mask: which of the rows passed to fit
     place: np.ndarray  # the point of each row
     share: np.ndarray  # the share of each row in the weight of its point
     weights: np.ndarray  # from here on: one entry for each point
@@ -179,7 +179,7 @@ class FittedEmbedding:
         as a kernel of the same length scales would reduce it over that distance.
         """
         everywhere = torch.ones(len(points), dtype=torch.float64)
-        if X is None:  # points of training rows, which lie within the range
+        if X is None:  # points of rows that were drawn like the training rows
             return everywhere
         if isinstance(self.scaler, TableViews):
             beyond = torch.from_numpy(self.scaler.beyond(X))
@@ -196,7 +196,7 @@ class FittedEmbedding:
         """Return ``A^-1 k(x)`` of Eq. (2) for the rows passed to fit; the system is solved again."""
         rows, new = self.rows, self.encode(X)
         with torch.no_grad():
-            data = rows.training_set(self.points, self.coefficients)
+            data = rows.training_set(self.points, self.coefficients)  # targets do not enter the weights
             embedding = embed(self.kernel.matrix(data.points), data, self.ridge)
             blocks = kernel_blocks(self.kernel, self.points, new, single=self.predicts_in_single)
             distinct = torch.cat([embedding.weights(K.double()) for K in blocks]).numpy()
@@ -209,6 +209,8 @@ class FittedEmbedding:
 
         ``targets`` are the targets of the points; an embedding of features has its own.
         """
+        if self.solver not in ("exact", "explicit"):
+            raise ValueError(f"Leave-one-out models exist for solver='exact' or features. Got {self.solver!r}.")
         with torch.no_grad(), threads_for(len(self.points)):
             return self._without_points(targets) if self.features is None else self._without_features()
 

@@ -79,7 +79,7 @@ class FitPlan:
         solver = self.solver.for_rows(n_rows) if isinstance(self.solver, AutoSolver) else self.solver
         refuse_if_too_large(solver, n_rows, self.method.matrix_rows)
         size = solver.size(n_rows)
-        logger.info("%d rows: solver %s%s", n_rows, solver.word, f", {size} landmarks" if size else "")
+        logger.info("%d rows: solver %s%s", n_rows, solver.word, "" if size == n_rows else f" of size {size}")
         return solver
 
 

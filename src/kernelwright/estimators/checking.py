@@ -38,6 +38,10 @@ def first_kernel(kernel: Any, features: FeatureMap | None, solver: Solver, rando
     if features is not None:
         if kernel is not None:
             raise ValueError("Pass either a kernel or features, not both: features have their own kernel.")
+        if not isinstance(solver, Auto):
+            raise ValueError(
+                f"An embedding of features needs no other solver: leave solver='auto'. Got {solver.word!r} instead."
+            )
         return FeatureKernel(copy.deepcopy(features))
     if kernel is None:
         return Tabular()
@@ -82,7 +86,7 @@ def kernel_as_given(kernel: Any, method: LearningMethod) -> bool:
 def check(
     model: Any, plan: FitPlan, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> tuple[Dataset | Chunks, ClassInfo, np.ndarray]:
-    """Check the rows; return those of positive weight, their class information and their original indices.
+    """Check the rows; return those of positive weight, their class information and a mask of which rows these are.
 
     Large data stay in chunks if sums over the rows are enough.
     """
@@ -154,7 +158,7 @@ def settings_of(model: Any) -> str:
 
 def starts_warm(model: Any, asked_before: str | None) -> bool:
     """Return whether to start from the last fit: only if the kernel setting is unchanged and is learned."""
-    learned = learning_method(model.learn, type(model).__name__).word != "given"
+    learned = learning_method(model.learn, type(model).__name__).learns and "embedding_" in vars(model)
     return bool(model.warm_start and learned and asked_before == asked_for(model.kernel, model.features))
 
 

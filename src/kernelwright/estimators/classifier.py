@@ -86,7 +86,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         As in scikit-learn: multiplies the row weights.
     warm_start : bool, default=False
         Start from the hyperparameters of the last fit, unless ``kernel`` or ``features`` has changed. It has no effect
-        with ``learn=None``.
+        with ``learn=None`` or "median".
     callback : callable or None, default=None
         Called with a :class:`~kernelwright.learning.Step` after each step; raise ``StopIteration`` to stop.
     random_state : int, RandomState or None, default=None
@@ -217,15 +217,15 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         self._risk = risk_terms(solution, found, plan, weighted=weighted)
         self.training_loss_ = self._risk.training_loss
         self._holdout = self._refitted = None
-        rows = solution.left_out.rows
-        warn_of_bad_fit((solution.fitted + found.shift).argmax(1), solution.fitted_rows, found.log_p, rows)
+        fitted, left_out = (solution.fitted + found.shift).argmax(1), solution.left_out.rows
+        warn_of_bad_fit(fitted, solution.fitted_rows, found.log_p, left_out)
         if plan.explicit and self.features is None:
             warn_if_flipped(self.features_)
 
     def _report(self, choice: Choice, held: Dataset | None) -> None:
         """Store the learning history, and the losses at held-out rows."""
-        self.objective_, self.history_, self.batch_size_ = choice.value, choice.history, choice.batch_size
-        self.n_iter_ = max(len(choice.history), 1)
+        self.objective_, self.history_, self.n_iter_ = choice.value, choice.history, max(len(choice.history), 1)
+        self.batch_size_ = choice.batch_size
         if held is not None and len(held):
             losses = self._losses(*self.embedding_.outputs(held.X, held.points), self.classes_[held.y])
             self._holdout = losses if held.groups is None else means_of_groups(losses, held.groups)
@@ -276,12 +276,13 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
 
     def _running(self) -> RunningEmbedding:
         method = learning_method(self.learn, type(self).__name__)
-        return RunningEmbedding.of(self.embedding_, ClassTargets(len(self.classes_)), method.shrinks_to_frequencies)
+        drawn = method.shrinks_to_frequencies and method.kernel_share is None  # else the prior is of other rows
+        return RunningEmbedding.of(self.embedding_, ClassTargets(len(self.classes_)), drawn)
 
     def _continued(self, running: RunningEmbedding) -> Self:
         """Solve and calibrate the embedding with updated sums."""
         solution, info = running.solution(), replace(self._info, weighted=self._info.weighted or running.weighted)
-        plan = replace(plan_of(self), targets=running.targets)
+        plan = replace(plan_of(self), targets=running.targets, warm=not self._risk.fixed_kernel)
         embedding = running.embedding(self.embedding_, solution)
         self._keep(calibrate(solution, embedding, plan, self.probability), solution, plan, info)
         return self
@@ -289,8 +290,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
     def without_each_row(self) -> LeftOutRows:
         """Return the leave-one-out models of an exact or explicit embedding, in closed form."""
         check_is_fitted(self)
-        targets = ClassTargets(len(self.classes_)).encode(self.embedding_.rows.strata)
-        return self.embedding_.without_each_row(targets)
+        return self.embedding_.without_each_row(ClassTargets(len(self.classes_)).encode(self.embedding_.rows.strata))
 
     def _refitted_losses(self) -> tuple[dict[str, LeftOutLoss], int]:
         if self._fitted_by != settings_of(self):  # refits with other settings say nothing about this model

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from kernelwright.estimators.base import by_chunks, part_of
+from kernelwright.estimators.checking import asked_for
 from kernelwright.estimators.network_rows import INPUTS, check_network_rows
 from kernelwright.estimators.probabilities import ProbabilityClassifier, warn_of_bad_fit
 from kernelwright.estimators.progress import progress, with_lines
@@ -50,7 +51,8 @@ __all__ = ["EmbeddingNetworkClassifier"]
 
 @saved(
     "embedding-network-classifier",
-    fields="classes_ class_weight_ embedding_ link_ complexity_ objective_ history_ n_iter_ batch_size_ _risk _holdout",
+    fields="classes_ class_weight_ embedding_ link_ complexity_ objective_ history_ n_iter_ batch_size_ _risk _holdout "
+    "_asked",
 )
 class EmbeddingNetworkClassifier(
     ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, BaseEstimator
@@ -91,7 +93,7 @@ class EmbeddingNetworkClassifier(
         a given module.
     class_weight : dict, "balanced" or None, default=None
     warm_start : bool, default=False
-        Start from the network and the ridge of the last fit.
+        Start from the network and the ridge of the last fit, unless ``module``, ``hidden`` or ``kernel`` has changed.
     callback : callable or None, default=None
         Called with a :class:`~kernelwright.learning.Step` after each epoch; raise ``StopIteration`` to stop.
     random_state : int, RandomState or None, default=None
@@ -230,7 +232,8 @@ class EmbeddingNetworkClassifier(
         if self.module is None:
             checked_widths(self.hidden, owner)
         module = MLP(self.hidden) if self.module is None else self.module
-        given, warm = isinstance(module, nn.Module), self.warm_start and "embedding_" in vars(self)
+        given, asked = isinstance(module, nn.Module), vars(self).get("_asked")
+        warm = self.warm_start and asked == (asked_for(self.module, self.kernel), repr(self.hidden))
         return NetworkPlan(
             self.module_ if warm else module.checked() if isinstance(module, MLP) else module,
             self.kernel_ if warm else self.kernel,
@@ -249,6 +252,7 @@ class EmbeddingNetworkClassifier(
         goal, result, head, judged = trained.goal, trained.result, solved.head, solved.judged
         self.classes_, self.class_weight_ = info.classes, info.class_weight
         self.embedding_, self.link_ = solved.fitted, found.link
+        self._asked = asked_for(self.module, self.kernel), repr(self.hidden)
         self.objective_, self.history_, self.n_iter_ = result.value, result.history, result.n_iter
         self.batch_size_ = trained.plan.batch_size
         self.complexity_ = math.sqrt((head.largest if goal.sup is None else goal.sup) * head.squared_norm)

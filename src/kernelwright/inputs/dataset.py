@@ -42,6 +42,7 @@ class Dataset:
 
     def subset(self, chosen: np.ndarray) -> Dataset:
         """Return some of the rows, by indices or by a mask; if these are all rows in order, nothing is copied."""
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         if np.array_equal(chosen, np.arange(len(self))):
             return self
         X, groups, counts = (None if each is None else each[chosen] for each in (self.X, self.groups, self.counts))

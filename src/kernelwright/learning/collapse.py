@@ -27,7 +27,7 @@ def warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: float
     with torch.no_grad():
         embedding = embed(kernel.matrix(sample.points), sample, ridge)
         complexity = math.sqrt(float(kernel.sup_diag(sample.points)) * embedding.squared_norm)
-    published = 4 * math.e / len(data)
+    published = 4 * math.e / data.total_weight
     advice = f" ('4e/n' is {published:.3g} here)" if published < tau else ""
     if tau > 0 and _alike(embedding.fitted) and complexity * tau < 1.2:
         _warn(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -68,7 +67,7 @@ class CrossValidation(LearningMethod):
         factors = np.log(2.0) * np.arange(-3, 4) if scales else np.zeros(1)
         states = [{name: v + factor if name in scales else v for name, v in state.items()} for factor in factors]
         history: list[Step] = []
-        best: tuple[float, int, float] = (math.inf, 0, 0.01)
+        best: tuple[float, int, float] | None = None
         # Sequential, unless joblib.parallel_config says otherwise.
         work = partial(on_one_thread, _grid_row) if effective_n_jobs(None) > 1 else _grid_row
         rows = Parallel(return_as="generator")(delayed(work)(kernel, moved, objective, data) for moved in states)
@@ -76,9 +75,15 @@ class CrossValidation(LearningMethod):
             for number, row in enumerate(rows):
                 for ridge, step in row:
                     history.append(step)
-                    best = min(best, (step.objective, number, ridge))
+                    point = (step.objective, number, ridge)
+                    best = point if best is None else min(best, point)
                     if task.callback is not None:
                         task.callback(step)
+        if best is None:
+            raise NumericalError(
+                "No point of the grid has a kernel matrix that can be factorised. Check the scale of the inputs, or "
+                "learn the kernel by another method."
+            )
         value, number, ridge = best
         kernel.load_state_dict(states[number])
         return Choice(kernel, ridge, value, history, f"Best of {len(history)} grid points.")

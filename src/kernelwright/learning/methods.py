@@ -94,7 +94,7 @@ class GradientMethod(LearningMethod):
         )
         ridge = float(hyper.ridge.detach())
         if isinstance(objective, (RademacherObjective, HeldOutObjective)):
-            n = min(len(task.data), batch_size or len(task.data))
+            n = task.data.total_weight * min(1.0, (batch_size or len(task.data)) / len(task.data))
             warn_of_collapse(task.kernel, task.data, ridge, complexity_multiplier(objective.complexity_weight, n))
         return Choice(task.kernel, ridge, result.value, result.history, result.message, batch_size)
 
@@ -118,7 +118,8 @@ class Rademacher(GradientMethod):
     optimizer : LBFGS, Adam, a word for them, or None, default=None
         ``None`` is L-BFGS-B, and Adam for mini-batches.
     batch_size : int or None, default=None
-        Rows in a mini-batch; ``None`` is all rows, or about 1000 of them if there are more than 8000.
+        Rows in a mini-batch; ``None`` is all rows. Of more than 8000 rows it is about 1000 (more with many explicit
+        features), or with ``LBFGS()`` one sample of 8000.
     kernel_share, holdout_share : float or None, default=None
         See :class:`LearningMethod`.
 

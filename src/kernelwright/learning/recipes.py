@@ -19,7 +19,6 @@ from kernelwright.learning.optimisers import LBFGS
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives import CalibratedLogLoss, Hyperparameters, LeaveOneOutObjective
 from kernelwright.objectives.losses import BRIER, Loss
-from kernelwright.objectives.terms import USUAL_NOISE
 from kernelwright.storage.saved import saved
 
 __all__ = ["LEARNED_FROM", "Auto"]
@@ -30,6 +29,7 @@ START_STEPS, COARSE_STEPS, FINE_STEPS = 6, 10, 5
 WORTH_MORE = {4000: (1200, 8), MANY: (2000, 10)}
 # A smaller change of the objective cannot alter predictions noticeably.
 STAGE_TOL = 1e-5
+USUAL_NOISE = 0.1  # n lambda at the start of learning
 LEARNED_FROM = 2000  # maximum number of rows whose matrices are held
 
 
@@ -104,8 +104,7 @@ class Auto(LearningMethod):
         return Choice(kernel, ridge, result.value, stages.history, result.message)
 
     def _start_ridge(self, task: LearningTask) -> float:
-        n = task.data.total_weight
-        return (USUAL_NOISE if isinstance(task.ridge, str) else task.ridge * n) / n
+        return USUAL_NOISE / task.data.total_weight if isinstance(task.ridge, str) else float(task.ridge)
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ class _Stages:
         objective = LeaveOneOutObjective(method.complexity_weight, loss, 1.0, precision)
         self.hyper.ridge = self.ridge * n / rows.total_weight
         with threads_for(len(rows)):
-            optimizer = LBFGS(method.max_iter or steps, max(method.tol, STAGE_TOL))
+            optimizer = LBFGS(method.max_iter or steps, method.tol)
             name = f"leave-one-out, {STAGE_NAMES.get(type(loss).__name__, 'given')} loss, {len(rows)} rows"
             result = train(objective, self.hyper, rows, optimizer=optimizer, callback=task.callback, stage=name)
         self.hyper.ridge = self.ridge * rows.total_weight / n

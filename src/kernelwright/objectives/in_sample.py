@@ -19,30 +19,29 @@ __all__ = ["EmpiricalRiskObjective", "RademacherObjective"]
 
 
 @dataclass(frozen=True)
-class RademacherObjective(Objective):
-    """The mean training loss plus tau times the complexity bound r, Eq. (12) of [Hsu2018]_."""
+class InSampleObjective(Objective):
+    """A loss at the rows that are embedded."""
 
-    complexity_weight: float | str = "4e/n"
-
-    def dual(self, K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> DualTerms:  # noqa: D102
+    def dual(self, K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> DualTerms:
         return _dual(K, data, at, memory)
 
-    def primal(self, Z: Tensor, data: TrainingSet, at: Setting) -> PrimalTerms:  # noqa: D102
+    def primal(self, Z: Tensor, data: TrainingSet, at: Setting) -> PrimalTerms:
         return split_terms(Z, data, at, noise=at.ridge * data.total_weight)
 
 
 @dataclass(frozen=True)
-class EmpiricalRiskObjective(Objective):
+class RademacherObjective(InSampleObjective):
+    """The mean training loss plus tau times the complexity bound r, Eq. (12) of [Hsu2018]_."""
+
+    complexity_weight: float | str = "4e/n"
+
+
+@dataclass(frozen=True)
+class EmpiricalRiskObjective(InSampleObjective):
     """The mean training loss alone. It overfits, which shows what the complexity term is for."""
 
     def tau(self, data: TrainingSet) -> float:  # noqa: D102
         return 0.0
-
-    def dual(self, K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> DualTerms:  # noqa: D102
-        return _dual(K, data, at, memory)
-
-    def primal(self, Z: Tensor, data: TrainingSet, at: Setting) -> PrimalTerms:  # noqa: D102
-        return split_terms(Z, data, at, noise=at.ridge * data.total_weight)
 
 
 def _dual(K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None) -> DualTerms:

@@ -15,7 +15,6 @@ from kernelwright.parameters import Positive
 
 __all__ = ["DualTerms", "Hyperparameters", "ObjectiveValue", "PrimalTerms", "Setting"]
 
-USUAL_NOISE = 0.1  # n lambda at the start of learning
 # The centre of the prior on n lambda, and its scale on a log scale. A handful of rows can look learnable by luck. Far
 # from the prior the pull fades, so that clean data, which need a hundredth or less, are not held back.
 CAUTIOUS_NOISE, CAUTION_SCALE = 5.0, 2.0

@@ -56,7 +56,7 @@ class Exact(Solver):
         return n_rows
 
     def n_bytes(self, n_rows: int) -> float:  # noqa: D102
-        return 4 * 8.0 * n_rows**2  # the matrix, its factor, and two temporary copies
+        return 4 * 8.0 * n_rows**2  # matrix, factor and two copies; in double, which single precision may fall back to
 
     @property
     def advice(self) -> str:  # noqa: D102

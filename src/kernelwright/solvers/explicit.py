@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from sklearn.utils._param_validation import Interval
 
+from kernelwright.embedding.fitted import FEATURE_ROWS
 from kernelwright.embedding.primal import FeatureSums, Moments
 from kernelwright.embedding.support import FeatureSupport
 from kernelwright.embedding.training_set import TrainingSet
@@ -23,8 +24,6 @@ from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.links import LeftOutOutputs
 
 __all__ = ["FEATURE_ROWS", "Explicit", "Fourier", "refuse_too_many_features", "solve_sums", "sum_up"]
-
-FEATURE_ROWS = 4096  # rows whose features are held at once
 
 
 class Explicit(Solver):

@@ -67,7 +67,8 @@ class Landmarks(Solver):
 
     def n_bytes(self, n_rows: int) -> float:  # noqa: D102
         size = self.size(n_rows)
-        kept = (4.0 if n_rows * size > DOUBLE_UP_TO else 8.0) * n_rows * size
+        single = self.precision == "single" or (self.precision == "auto" and n_rows * size > DOUBLE_UP_TO)
+        kept = (4.0 if single else 8.0) * n_rows * size
         blocks = 4 * 8.0 * min(n_rows * size, LANDMARK_KERNEL_VALUES)
         return (kept if kept < 0.5 * free_memory() else 0.0) + blocks + 6 * 8.0 * size**2
 
