@@ -25,7 +25,8 @@ from kernelwright.inputs.dataset import Dataset
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Gaussian
 from kernelwright.learning import Given
-from kernelwright.solvers import Exact, Explicit, Herding, Landmarks
+from kernelwright.solvers import Exact, Herding, Landmarks
+from kernelwright.solvers.explicit import Explicit
 
 RNG = np.random.default_rng(0)
 N = 50

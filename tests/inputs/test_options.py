@@ -7,7 +7,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, InvalidParameterError
 
+from kernelwright import (
+    ConditionalMeanEmbedding,
+    EmbeddingClassifier,
+    EmbeddingNetworkClassifier,
+    HyperKernelRidge,
+    KreinSVC,
+)
 from kernelwright.inputs.options import Option, option_of
+from kernelwright.learning import Folds
 
 
 class Fruit(Option):
@@ -86,3 +94,32 @@ def test_options_follow_the_parameters_of_scikit_learn():
     apple = Apple().set_params(weight=0.7)
     assert clone(apple).weight == 0.7
     assert clone(apple) is not apple
+
+
+@pytest.mark.parametrize(
+    ("model", "params", "expected"),
+    [
+        (EmbeddingClassifier(), {"learn__complexity_weight": 0.5}, {"learn": "Auto", "learn__complexity_weight": 0.5}),
+        (EmbeddingClassifier(learn="folds"), {"learn__n_folds": 3}, {"learn": "Folds", "learn__n_folds": 3}),
+        (EmbeddingClassifier(solver="nystroem"), {"solver__n": 7}, {"solver": "Landmarks", "solver__n": 7}),
+        (ConditionalMeanEmbedding(), {"learn__max_iter": 4}, {"learn": "Auto", "learn__max_iter": 4}),
+        (
+            EmbeddingNetworkClassifier(),
+            {"training__max_epochs": 2},
+            {"training": "Training", "training__max_epochs": 2},
+        ),
+        (HyperKernelRidge(solver="midpoint"), {"solver__n": 5}, {"solver": "Midpoints", "solver__n": 5}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_nested_parameters_reach_into_words(model, params, expected):
+    found = clone(model).set_params(**params).get_params()
+    for name, value in expected.items():
+        assert found[name] == value if "__" in name else type(found[name]).__name__ == value
+
+
+def test_words_that_are_replaced_at_the_same_time_stay_words():
+    model = EmbeddingClassifier().set_params(learn=Folds(), learn__n_folds=4)
+    assert model.learn.n_folds == 4
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        KreinSVC().set_params(learn__n_folds=4)

@@ -9,9 +9,9 @@ from kernelwright.embedding import TrainingSet
 from kernelwright.embedding.primal import FeatureSums
 from kernelwright.features import Polynomial, RandomFourier, fourier_features
 from kernelwright.kernels import FeatureKernel
-from kernelwright.solvers import Exact, Explicit, Fourier, Landmarks
+from kernelwright.solvers import Exact, Fourier, Landmarks
 from kernelwright.solvers import explicit as module
-from kernelwright.solvers.explicit import solve_sums, sum_up
+from kernelwright.solvers.explicit import Explicit, solve_sums, sum_up
 from kernelwright.solvers.solution import LEFT_OUT_ROWS
 from tests.solvers.disc import KERNEL, NEW, RIDGE, TRUTH, N, X, data, outputs, random, solve
 

@@ -29,7 +29,8 @@ from kernelwright.numerics.memory import check_memory
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import Loss
 from kernelwright.solvers import Auto as AutoSolver
-from kernelwright.solvers import Explicit, Solution, Solver
+from kernelwright.solvers import Solution, Solver
+from kernelwright.solvers.explicit import Explicit
 from kernelwright.solvers.solution import LEFT_OUT_ROWS
 
 __all__ = [

@@ -5,20 +5,22 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from kernelwright.embedding.fitted import kernel_blocks
 from kernelwright.inputs.arrays import validate_data
 from kernelwright.inputs.dask_rows import is_dask, lazily
+from kernelwright.inputs.options import TakesOptions
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.kernels.relevance import Relevance, rank_features, warn_of_bounds
+from kernelwright.learning import learning_method
+from kernelwright.solvers import solver_of
 
 __all__ = ["KernelEstimator", "by_chunks", "part_of"]
 
@@ -48,9 +50,13 @@ def part_of(record: str, name: str) -> Any:
     return property(get)
 
 
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(TakesOptions):
     """An estimator with a parameter ``kernel``: a kernel, "precomputed", or None for the default on tables."""
 
+    _options: ClassVar[dict[str, Callable[[Any], Any]]] = {
+        "learn": functools.partial(learning_method, owner="learn"),
+        "solver": functools.partial(solver_of, owner="solver"),
+    }
     kernel: Kernel | str | None
     kernel_: Kernel
     scaler_: Any

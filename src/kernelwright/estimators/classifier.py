@@ -37,7 +37,8 @@ from kernelwright.inputs.dataset import ClassInfo, Dataset
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Kernel
 from kernelwright.learning import Choice, LearningMethod, Step, learning_method
-from kernelwright.solvers import Explicit, Solution, Solver
+from kernelwright.solvers import Solution, Solver
+from kernelwright.solvers.explicit import Explicit
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.bounds import LeftOutLoss
 from kernelwright.uncertainty.risk import means_of_groups
@@ -240,8 +241,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         rows and solve again.
         """
         if "embedding_" in vars(self):
-            running = add_rows(self, self._running(), X, y, sample_weight, unit=self._info.unit)
-            return self._continued(running)
+            return self._continued(add_rows(self, self._running(), X, y, sample_weight, unit=self._info.unit))
         check_named(y, classes)
         self.fit(X, y, sample_weight)
         if classes is None:

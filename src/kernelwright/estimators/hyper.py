@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,9 +15,10 @@ from kernelwright.hyper.kernels import HyperKernel
 from kernelwright.hyper.learned import LearnedKernel
 from kernelwright.hyper.learning import HeldOutMetric
 from kernelwright.hyper.regression import PairRegressor
-from kernelwright.hyper.solvers import SOLVERS, PairSolver
+from kernelwright.hyper.solvers import SOLVERS, PairSolver, as_solver
 from kernelwright.hyper.targets import CODINGS, pair_problem, target_matrix
 from kernelwright.inputs.arrays import generator, plain, validate_data
+from kernelwright.inputs.options import TakesOptions
 
 __all__ = ["SHARED_CONSTRAINTS", "KernelLearner"]
 
@@ -33,9 +34,13 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class KernelLearner(BaseEstimator):
+class KernelLearner(TakesOptions):
     """The base of kernel learners: a fit by any regression over pairs, ``predict`` and ``score``."""
 
+    _options: ClassVar[dict[str, Callable[[Any], Any]]] = {
+        "solver": as_solver,
+        "learn": lambda given: HeldOutMetric() if given == "held-out" else given,
+    }
     hyperkernel: HyperKernel | None
     bound: float | str | None
     symmetric: bool

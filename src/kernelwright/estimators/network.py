@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -20,9 +20,10 @@ from kernelwright.estimators.probabilities import ProbabilityClassifier, warn_of
 from kernelwright.estimators.progress import progress, with_lines
 from kernelwright.inputs.arrays import seed_of, validate_data
 from kernelwright.inputs.dataset import ClassInfo
+from kernelwright.inputs.options import TakesOptions
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Kernel
-from kernelwright.learning import LearningMethod, Step
+from kernelwright.learning import HeldOut, LearningMethod, Rademacher, Step
 from kernelwright.learning.collapse import warn_of_collapsed_network
 from kernelwright.networks import MLP, HeadOptions, Training
 from kernelwright.networks.fitting import (
@@ -55,7 +56,7 @@ __all__ = ["EmbeddingNetworkClassifier"]
     "_asked",
 )
 class EmbeddingNetworkClassifier(
-    ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, TakesOptions
 ):
     """A network whose last layer is a conditional embedding, solved in closed form [Hsu2018]_.
 
@@ -143,6 +144,11 @@ class EmbeddingNetworkClassifier(
     (178, 8)
     """
 
+    _options: ClassVar[dict[str, Callable[[Any], Any]]] = {
+        "head": lambda given: given or HeadOptions(),
+        "training": lambda given: given or Training(),
+        "learn": lambda given: Rademacher() if given == "rademacher" else HeldOut() if given == "held-out" else given,
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "module": [nn.Module, MLP, None],
         "hidden": ["array-like"],

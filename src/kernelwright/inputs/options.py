@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["Option", "option_of"]
+__all__ = ["Option", "TakesOptions", "option_of"]
 
 
 class Option(BaseEstimator):
@@ -45,3 +45,17 @@ def option_of(given: Any, words: Mapping[str, type[Chosen]], name: str, owner: s
         f"The '{name}' parameter of {owner} must be one of {sorted(words)} or one of the objects {objects}. "
         f"Got {given!r} instead."
     )
+
+
+class TakesOptions(BaseEstimator):
+    """An estimator some of whose parameters are words for objects."""
+
+    _options: ClassVar[dict[str, Callable[[Any], Any]]] = {}  # of each parameter: from a word (or None) to its object
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``learn__...`` also reaches into a word, which becomes the object it stands for."""
+        for name, made in self._options.items():
+            nested = any(key.startswith(f"{name}__") for key in params) and name in self.get_params(deep=False)
+            if nested and name not in params and not hasattr(getattr(self, name), "set_params"):
+                setattr(self, name, made(getattr(self, name)))
+        return super().set_params(**params)

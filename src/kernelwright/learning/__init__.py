@@ -62,3 +62,7 @@ def choose(method: LearningMethod, task: LearningTask) -> Choice:
     """Choose a kernel's parameters and the ridge. The kernel of the task is changed: pass a copy."""
     task.kernel.prepare_(task.data.points, task.data.weights)
     return method.choose(task)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -17,7 +17,7 @@ from kernelwright.inputs.options import option_of
 from kernelwright.solvers.automatic import EXACT_UP_TO, Auto
 from kernelwright.solvers.base import Solver
 from kernelwright.solvers.exact import Exact
-from kernelwright.solvers.explicit import Explicit, Fourier
+from kernelwright.solvers.explicit import Fourier
 from kernelwright.solvers.herding import Herding
 from kernelwright.solvers.landmarks import Landmarks
 from kernelwright.solvers.solution import Solution
@@ -27,7 +27,6 @@ __all__ = [
     "SOLVERS",
     "Auto",
     "Exact",
-    "Explicit",
     "Fourier",
     "Herding",
     "Landmarks",
@@ -42,3 +41,7 @@ SOLVERS: dict[str, type[Solver]] = {each.word: each for each in (Auto, Exact, La
 def solver_of(given: Any, owner: str) -> Solver:
     """Return the solver behind a ``solver`` argument: a word or an object."""
     return option_of(given, SOLVERS, "solver", owner, kind=Solver)
+
+
+def __dir__() -> list[str]:
+    return __all__
