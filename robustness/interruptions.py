@@ -85,7 +85,7 @@ def _checkpoints(folder: Path, how: signal.Signals, kills: int) -> Tally:
                 if "Cannot compare structured arrays" not in str(error):
                     raise
                 raise SystemExit(130) from None
-        kw.save(model.set_params(checkpoint=None), checkpoint.with_suffix(".kw"))
+        kw.save(model.set_params(training__checkpoint=None), checkpoint.with_suffix(".kw"))
 
     expected = fit(None).predict_proba(X)
     usual = _seconds_in_a_child(lambda: whole_job(place / "alone"), place / "errors")
