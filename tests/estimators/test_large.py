@@ -71,7 +71,7 @@ def test_many_rows_are_solved_by_landmarks_and_verbose_says_so(circles, caplog, 
     few_are_many(monkeypatch, 1000)
     model = fitted(circles, verbose=1)
     assert (model.solver_, model.n_landmarks_) == ("nystroem", 100)
-    assert "1125 rows: solver nystroem, 100 landmarks" in caplog.messages
+    assert "1125 rows: solver nystroem of size 100" in caplog.messages
     _, X_new, _, y_new = circles
     assert model.score(X_new, y_new) > 0.93
 
