@@ -95,7 +95,7 @@ def _processes(models: list[Any], how: str, n: int) -> Row:
 def global_state() -> dict[str, Any]:
     """Collect the global state that a library might change unnoticed."""
     return {
-        "numpy's random numbers": np.random.get_state()[1].tolist(),  # noqa: NPY002
+        "numpy's random numbers": str(np.random.get_state()),  # noqa: NPY002
         "Python's random numbers": random.getstate(),
         "torch's random numbers": torch.get_rng_state().tolist(),
         "default dtype": torch.get_default_dtype(),
@@ -170,6 +170,7 @@ def _global_state() -> Row:
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import matplotlib.figure  # noqa: F401, sets things of its own
+        import torch._dynamo  # noqa: F401, the same: a variable of the environment and a warning filter
 
         for name, use in _uses(Path(folder)).items():
             before = global_state()

@@ -9,7 +9,7 @@ import torch
 from sklearn.utils import check_random_state, validation
 from torch import Tensor
 
-__all__ = ["as_matrix", "generator", "plain", "seed_of", "validate_data"]
+__all__ = ["as_matrix", "generator", "plain", "random_numbers", "seed_of", "validate_data"]
 
 
 def as_matrix(X: Any) -> Tensor:
@@ -59,4 +59,9 @@ def seed_of(random_state: Any) -> int:
     """Return an integer seed from anything scikit-learn takes as ``random_state``; None gives a new one each time."""
     if random_state is None:
         return int(np.random.default_rng().integers(2**31 - 1))
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    return int(random_numbers(random_state).randint(2**31 - 1))
+
+
+def random_numbers(random_state: Any) -> np.random.RandomState:
+    """Return NumPy's generator from anything scikit-learn takes as ``random_state``; None leaves the global one alone."""
+    return check_random_state(seed_of(None) if random_state is None else random_state)

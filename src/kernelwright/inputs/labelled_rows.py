@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GroupShuffleSplit, train_test_split
-from sklearn.utils import _safe_indexing, check_random_state, column_or_1d, indexable
+from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils.validation import _check_sample_weight, has_fit_parameter
 
-from kernelwright.inputs.arrays import plain
+from kernelwright.inputs.arrays import plain, random_numbers
 from kernelwright.inputs.labels import check_labels
 from kernelwright.inputs.weights import group_numbers
 
@@ -67,6 +67,7 @@ class LabelledRows:
         otherwise no set could ever hold that class.
         """
         y = self.y
+        random_state = random_numbers(random_state)
         if self.groups is None:
             fitted, held = train_test_split(np.arange(len(y)), test_size=share, random_state=random_state)
         else:
@@ -81,7 +82,7 @@ class LabelledRows:
         A fold is skipped if the other rows have only one class.
         """
         unit = np.arange(len(self)) if self.groups is None else self.groups
-        order = check_random_state(random_state).permutation(int(unit.max()) + 1)
+        order = random_numbers(random_state).permutation(int(unit.max()) + 1)
         for fold in range(min(n_folds, len(order))):
             inside = (order % n_folds == fold)[unit]
             others, own = np.flatnonzero(~inside), np.flatnonzero(inside)
