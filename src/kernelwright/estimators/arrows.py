@@ -67,6 +67,8 @@ class FitPlan:
     warm: bool = False  # kernel and ridge come from an earlier fit
     callback: Callable[[Step], Any] | None = None
     loss: Loss | None = None  # replaces the loss of the method
+    averages: bool = True  # whether the default kernel may become the mean of two
+    fine_steps: int | None = None  # of the default recipe; None: as it has them for classes
 
     @property
     def explicit(self) -> bool:
@@ -134,8 +136,9 @@ def _split_units(n: int, method: LearningMethod, random_state: Any) -> RowSplit:
 
 def prepare(rows: Dataset, parts: RowSplit, plan: FitPlan) -> Prepared:
     """Scale, merge and encode the rows. The scale and the prior come from the rows that learn the kernel."""
-    for part in (parts.learned, parts.solved):
-        _refuse_one_class(rows.y[part], plan)
+    if plan.targets.needs_two_values:
+        for part in (parts.learned, parts.solved):
+            _refuse_one_class(rows.y[part], plan)
     learned, place, scaler = gather(rows.subset(parts.learned), plan)
     if parts.solved is parts.learned:
         return Prepared(scaler, learned, learned, place)
@@ -166,7 +169,8 @@ def gather(
         points = plan.kernel.encode(rows.X if scaler is None else scaler.transform(rows.X))
     counts, groups = (None if each is None else torch.from_numpy(each) for each in (rows.counts, rows.groups))
     weights, targets = torch.from_numpy(rows.weights), plan.targets.encode(rows.y)
-    data = TrainingSet.of(points, targets, weights=weights, prior=prior, counts=counts, groups=groups)
+    strata = plan.targets.strata(rows.y)
+    data = TrainingSet.of(points, targets, weights=weights, prior=prior, strata=strata, counts=counts, groups=groups)
     if prior is None and plan.method.shrinks_to_frequencies:
         data = replace(data, prior=plan.targets.prior(data.targets, data.weights))
     return data, place, scaler
@@ -183,7 +187,8 @@ def learn(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.Genera
         precision=solver.precision,
         callback=plan.callback,
         warm=plan.warm,
-        average=plan.default_kernel and solver.word == "exact",
+        average=plan.averages and plan.default_kernel and solver.word == "exact",
+        fine_steps=plan.fine_steps,
     )
     return choose(plan.method, task)
 

@@ -19,13 +19,14 @@ from kernelwright.inputs.arrays import seed_of, validate_data
 from kernelwright.inputs.blocks import Block, Chunks, SlicedRows
 from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
 from kernelwright.inputs.dataset import ClassInfo, Dataset, check_classes, check_rows, counted_groups
+from kernelwright.inputs.numbers import NumberInfo, check_numbers, weights_of_numbers, without_gaps
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import FeatureKernel, Kernel, Precomputed, Tabular
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.learning import LearningMethod, learning_method
 from kernelwright.solvers import Auto, Exact, Landmarks, Solver, solver_of
 
-__all__ = ["asked_for", "check", "plan_of", "restarted", "settings_of", "starts_warm"]
+__all__ = ["asked_for", "check", "check_number_rows", "plan_of", "restarted", "settings_of", "starts_warm"]
 
 FLIPPED_LANDMARKS = 1000  # default for a kernel that may be indefinite
 
@@ -110,15 +111,60 @@ def check(
     return chunks if many else rows, info, kept
 
 
-def _check_chunks(
-    model: Any, X: Any, y: Any, sample_weight: Any, *, sums_suffice: bool
-) -> tuple[Dataset | Chunks, ClassInfo, np.ndarray]:
+def check_number_rows(
+    model: Any, plan: FitPlan, X: Any, y: Any, sample_weight: Any, groups: Any
+) -> tuple[Dataset | Chunks, NumberInfo, np.ndarray]:
+    """Check rows with numbers as targets; return those that count, what is known about them, and their mask.
+
+    Rows without a target are left out with a warning. Large data stay in chunks if sums over the rows are enough.
+    """
+    shares = plan.method.kernel_share is not None or plan.method.holdout_share is not None
+    sums_suffice = plan.explicit and not shares
+    if is_dask(X):
+        if groups is not None:
+            raise ValueError("'groups' is not supported for Dask collections: a group would have to be in one place.")
+        refuse_kernel_on_dask(sums_suffice=sums_suffice)
+        validate_data(model, example_row(X), skip_check_array=True)  # names and number of columns
+        chunks, weighted = DaskRows.read_numbers(X, y, sample_weight)
+        info, kept = NumberInfo(1, True, weighted), np.ones(len(chunks), dtype=bool)
+        few = len(chunks) <= chunks.n_gathered
+        return Dataset.of(chunks.take(np.arange(len(chunks)))) if few else chunks, info, kept
+    numbers, one_column = check_numbers(y)
+    X, numbers, sample_weight, groups, there = without_gaps(X, numbers, sample_weight, groups)
+    kernel = plan.kernel
+    given = isinstance(kernel, Precomputed)  # it reports missing values itself
+    if given and not there.all():
+        X = np.asarray(X)[:, there]
+    options = {"multi_output": True, "y_numeric": True}
+    X, numbers = check_rows(model, X, numbers, vectors=kernel.takes_vectors or given, finite=not given, **options)
+    weights, counted, unit = weights_of_numbers(len(numbers), sample_weight)
+    names = counted_groups(groups, counted)
+    kept = there.copy()
+    kept[there] = counted
+    info = NumberInfo(numbers.shape[1], one_column, bool(np.ptp(weights) > 0), unit)
+    if not kernel.takes_vectors:
+        points = kernel.encode_training(X)[torch.from_numpy(counted)]
+        return Dataset(None, points, numbers[counted], weights, names), info, kept
+    rows = Dataset(X if counted.all() else X[counted], None, numbers[counted], weights, names)
+    sliced = SlicedRows(Block(rows.X, rows.y, weights))
+    many = sums_suffice and groups is None and len(sliced) > sliced.n_gathered
+    return sliced if many else rows, info, kept
+
+
+def refuse_kernel_on_dask(*, sums_suffice: bool) -> None:
+    """Raise an error unless sums over the rows are enough."""
     if not sums_suffice:
         raise ValueError(
             "Rows in a Dask collection are summed up where they are. This needs explicit features, such as "
             "features=RandomFourier(1000), without kernel_share and holdout_share. For an embedding by a kernel "
             "load the rows into memory: fit(X.compute(), y.compute())."
         )
+
+
+def _check_chunks(
+    model: Any, X: Any, y: Any, sample_weight: Any, *, sums_suffice: bool
+) -> tuple[Dataset | Chunks, ClassInfo, np.ndarray]:
+    refuse_kernel_on_dask(sums_suffice=sums_suffice)
     validate_data(model, example_row(X), skip_check_array=True)  # names and number of columns
     chunks, classes, weighted = DaskRows.read(X, y, sample_weight, model.class_weight, model)
     info, kept = ClassInfo(classes, chunks.factors, weighted), np.ones(len(chunks), dtype=bool)

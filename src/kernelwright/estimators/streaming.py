@@ -95,12 +95,13 @@ class RunningEmbedding:
         if len(sample) + n_new > LEFT_OUT_ROWS:
             n_chosen = min(n_new, random.binomial(LEFT_OUT_ROWS, n_new / (n_new + n_before)))
         order = random.permutation(n_new)
-        lacking, first = np.unique(block.labels[order], return_index=True)
+        lacking, first = np.unique(self.targets.strata(block.labels).numpy()[order], return_index=True)
         first = first[np.isin(lacking, sample.strata.numpy(), invert=True)]
         chosen = np.concatenate([order[first], np.delete(order, first)])[: max(n_chosen, len(first))]
         X, y, weights = (column[chosen] for column in block)
         points = self.kernel.encode(X if self.scaler is None else self.scaler.transform(X))
-        added = TrainingSet.of(points, self.targets.encode(y), weights=torch.from_numpy(weights))
+        strata = self.targets.strata(y)
+        added = TrainingSet.of(points, self.targets.encode(y), weights=torch.from_numpy(weights), strata=strata)
         return sample.unmerged().sample(LEFT_OUT_ROWS - len(chosen), generator(n_before)).joined(added)
 
     def widened(self, places: np.ndarray, targets: Targets, n_outputs: int) -> RunningEmbedding:

@@ -63,5 +63,5 @@ def seed_of(random_state: Any) -> int:
 
 
 def random_numbers(random_state: Any) -> np.random.RandomState:
-    """Return NumPy's generator from anything scikit-learn takes as ``random_state``; None leaves the global one alone."""
+    """Return NumPy's generator for a ``random_state`` of scikit-learn; None leaves the global one alone."""
     return check_random_state(seed_of(None) if random_state is None else random_state)

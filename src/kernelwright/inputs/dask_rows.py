@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from kernelwright.errors import WorkerLostError
 from kernelwright.inputs.blocks import Block, Chunks, _joined, _some
 from kernelwright.inputs.labels import class_labels
+from kernelwright.inputs.numbers import check_numbers
 from kernelwright.inputs.weights import ClassTotals
 from kernelwright.numerics.threads import on_one_thread
 
@@ -54,6 +55,27 @@ class ChunkReader:
         return Block(X[kept], labels, weights[kept] * self.factors[labels])
 
 
+@dataclass(frozen=True)
+class NumberReader:
+    """Turns a chunk with a number as target into a :class:`Block` on a worker."""
+
+    factor: float  # that makes the mean weight one
+    n_features: int
+
+    def __call__(self, X: Any, y: Any, weights: Any, number: int) -> Block:
+        """Check one chunk; errors name it. Rows without a target are left out."""
+        try:
+            X, (y, _) = check_array(X, dtype=np.float64, ensure_min_samples=0), check_numbers(y)
+            check_consistent_length(X, y)
+            if X.shape[1] != self.n_features:
+                raise ValueError(f"X has {X.shape[1]} features, but {self.n_features} were expected.")
+            kept, weights = _counted(y, weights)
+            kept &= ~np.isnan(y).any(1)
+        except ValueError as error:
+            raise ValueError(f"In chunk {number} of the data: {error}") from error
+        return Block(X[kept], y[kept], weights[kept] * self.factor)
+
+
 class DaskRows(Chunks):
     """The chunks of Dask collections. The cluster of the current client does all work, or local threads do."""
 
@@ -84,13 +106,29 @@ class DaskRows(Chunks):
         varied = np.ptp(factors) > 0 or (totals.largest * totals.rows > totals.weight * (1 + 1e-12)).any()
         return chunks, classes, bool(varied)
 
+    @classmethod
+    def read_numbers(cls, X: Any, y: Any, sample_weight: Any) -> tuple[DaskRows, bool]:
+        """Return rows with numbers as targets, and whether weights differ: one pass over targets and weights only."""
+        from dask import delayed
+
+        chunks = cls(X, y, sample_weight)
+        parts = zip(chunks.y, chunks.weights, strict=True)
+        by_chunk = _computed([delayed(_number_totals)(*part) for part in parts], chunks.row_bytes)
+        totals = reduce(operator.add, by_chunk)
+        if not totals.n_rows:
+            raise ValueError("No row of the Dask collection has a target and a positive weight.")
+        chunks.lengths = [own.n_rows for own in by_chunk]
+        chunks._read_by(NumberReader(float(totals.factors(None)[0]), int(X.shape[1])))
+        varied = (totals.largest * totals.rows > totals.weight * (1 + 1e-12)).any()
+        return chunks, bool(varied)
+
     def _class_totals(self) -> list[ClassTotals]:
         from dask import delayed
 
         parts = zip(self.y, self.weights, strict=True)
         return _computed([delayed(_totals)(*part) for part in parts], self.row_bytes)
 
-    def _read_by(self, reading: ChunkReader) -> None:
+    def _read_by(self, reading: ChunkReader | NumberReader) -> None:
         from dask import delayed
 
         shipped = delayed(reading, traverse=False)
@@ -228,6 +266,13 @@ def _totals(y: Any, weights: Any) -> ClassTotals:
         check_classification_targets(y)
     kept, weights = _counted(y, weights)
     return ClassTotals.of(y[kept], weights[kept])
+
+
+def _number_totals(y: Any, weights: Any) -> ClassTotals:
+    y, _ = check_numbers(y)
+    kept, weights = _counted(y, weights)
+    kept &= ~np.isnan(y).any(1)
+    return ClassTotals.of(np.zeros(int(kept.sum())), weights[kept])
 
 
 def _weighted_sum(values: np.ndarray, weights: Any) -> tuple[float, float]:

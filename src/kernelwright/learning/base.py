@@ -38,6 +38,7 @@ class LearningTask:
     callback: Callable[[Step], Any] | None = None
     warm: bool = False  # kernel and ridge come from an earlier fit: refine them
     average: bool = False  # the default recipe may return the mean of two kernels
+    fine_steps: int | None = None  # of the last stage of the default recipe
 
     @property
     def start_ridge(self) -> float:

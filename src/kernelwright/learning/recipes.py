@@ -88,16 +88,16 @@ class Auto(LearningMethod):
         coarse = fine.sample(COARSE_ROWS, task.generator)
         stages = _Stages(self, task, Hyperparameters(kernel, self._start_ridge(task)))
         if task.warm:
-            result = stages.run(fine, loss, fine_steps)
+            result = stages.run(fine, loss, task.fine_steps or fine_steps)
             return Choice(kernel, stages.ridge, result.value, stages.history, result.message)
         kernel.tie_()
-        result = stages.run(coarse, BRIER, START_STEPS)
+        result = stages.run(coarse, task.loss or BRIER, START_STEPS)
         if not result.stopped:
             result = stages.run(coarse, loss, COARSE_STEPS)
         kernel.prepare_(fine.points, fine.weights)
         equal, equal_ridge = copy.deepcopy(kernel), stages.ridge
         if not result.stopped:
-            result = stages.run(fine, loss, fine_steps)
+            result = stages.run(fine, loss, task.fine_steps or fine_steps)
         ridge = stages.ridge
         if task.average and not result.stopped:
             kernel, ridge = ConvexSum([equal, kernel]), math.sqrt(equal_ridge * ridge)

@@ -18,6 +18,8 @@ __all__ = [
     "BrierLoss",
     "CalibratedLogLoss",
     "ClippedLogLoss",
+    "ClippedSquaredLoss",
+    "LogSquaredLoss",
     "Loss",
     "brier_loss",
     "clipped_log_loss",
@@ -28,6 +30,7 @@ __all__ = [
 Loss = Callable[[Tensor, TrainingSet], tuple[float, Tensor]]  # outputs at rows -> mean loss, gradient in the outputs
 
 EPSILON = 1e-15  # the clip of [Hsu2018]_, section 5
+SMALLEST_ERROR = 1e-12  # of squares: standardised numbers have no more digits
 
 
 def clipped_log_loss(
@@ -89,6 +92,39 @@ class BrierLoss:
     def __call__(self, outputs: Tensor, rows: TrainingSet) -> tuple[float, Tensor]:
         """Return the mean loss at the rows, and its gradient in the outputs."""
         return brier_loss(outputs, rows.targets, rows.weights)
+
+
+@dataclass(frozen=True)
+class LogSquaredLoss:
+    """Half the logarithm of the mean squared error, for each column: the cross entropy of normal residuals.
+
+    Their variance is the best one, so the loss does not depend on units, and the complexity weighs as much for data of
+    little noise as for noisy data.
+    """
+
+    def __call__(self, outputs: Tensor, rows: TrainingSet) -> tuple[float, Tensor]:
+        """Return the mean loss at the rows, and its gradient in the outputs."""
+        share = (rows.weights / rows.weights.sum())[:, None]
+        residual = outputs - rows.targets
+        mean = (share * residual * residual).sum(0).clamp(min=SMALLEST_ERROR)
+        return 0.5 * float(mean.log().mean()), share * residual / (mean * len(mean))
+
+
+@dataclass(frozen=True)
+class ClippedSquaredLoss:
+    """The mean of ``min(|f - y| / limit, 1)^2``: a bounded loss for numbers, as a bound on the risk requires.
+
+    It is at most one, and its slope is at most ``2 / limit``. The gradient is zero beyond the limit.
+    """
+
+    limit: float = 3.0  # in standard deviations of the target
+
+    def __call__(self, outputs: Tensor, rows: TrainingSet) -> tuple[float, Tensor]:
+        """Return the mean loss at the rows, and its gradient in the outputs."""
+        share = (rows.weights / rows.weights.sum())[:, None] / outputs.shape[1]
+        away = (outputs - rows.targets) / self.limit
+        value = (share * away.square().clamp(max=1.0)).sum()
+        return float(value), torch.where(away.abs() < 1.0, 2.0 * share * away / self.limit, 0.0)
 
 
 @dataclass(frozen=True)

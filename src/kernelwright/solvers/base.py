@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
+from kernelwright.embedding.dual import embed
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import PrecisionWarning
 from kernelwright.inputs.options import Option
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.memory import free_memory
-from kernelwright.solvers.solution import Solution
+from kernelwright.solvers.solution import Columns, Solution, SolvedColumns
 
 __all__ = ["PRECISIONS", "Solver", "usual_landmarks", "warn_of_fallback"]
 
@@ -36,6 +39,17 @@ class Solver(Option):
     @abstractmethod
     def solve(self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator) -> Solution:
         """Solve the embedding of the rows."""
+
+    def more(self, kernel: Kernel, solution: Solution, columns: Sequence[Columns]) -> list[SolvedColumns]:
+        """Solve for more targets of the fitted rows, at the points of a solution; here by the dual form."""
+        data, left_out, found = solution.fitted_rows, solution.left_out.rows, []
+        K = kernel.matrix(data.points)
+        K_new = None if left_out is data else kernel.forward(left_out.points, data.points)
+        for each in columns:
+            embedding = embed(K, replace(data, targets=each.targets, prior=each.prior), each.ridge)
+            outputs = embedding.leave_one_out() if K_new is None else embedding.outputs(K_new)
+            found.append(SolvedColumns(embedding.coefficients, outputs))
+        return found
 
     @property
     def advice(self) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from numbers import Integral
 from typing import Any, ClassVar
@@ -19,7 +21,7 @@ from kernelwright.kernels import FeatureKernel, Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.numerics.memory import check_memory
 from kernelwright.solvers.base import Solver, usual_landmarks
-from kernelwright.solvers.solution import LEFT_OUT_ROWS, Solution
+from kernelwright.solvers.solution import LEFT_OUT_ROWS, Columns, Solution, SolvedColumns
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.links import LeftOutOutputs
 
@@ -42,6 +44,11 @@ class Explicit(Solver):
     ) -> Solution:
         assert isinstance(kernel, FeatureKernel)
         return _solve_features(kernel.features, data, ridge, generator)
+
+    def more(  # noqa: D102
+        self, kernel: Kernel, solution: Solution, columns: Sequence[Columns]
+    ) -> list[SolvedColumns]:
+        return more_of_features(solution, columns)
 
 
 @saved("fourier-solver")
@@ -73,6 +80,25 @@ class Fourier(Solver):
         seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
         features = fourier_features(kernel, self.size(len(data)), data.points.shape[1], seed)
         return _solve_features(features, data, ridge, generator)
+
+    def more(  # noqa: D102
+        self, kernel: Kernel, solution: Solution, columns: Sequence[Columns]
+    ) -> list[SolvedColumns]:
+        return more_of_features(solution, columns)
+
+
+def more_of_features(solution: Solution, columns: Sequence[Columns]) -> list[SolvedColumns]:
+    """Solve for more targets of the sample of rows that is kept, with the features of a solution."""
+    assert solution.features is not None
+    sample, found = solution.fitted_rows, []
+    with torch.no_grad():
+        Z = solution.features(sample.points).double()
+    for each in columns:
+        rows = replace(sample, targets=each.targets, prior=each.prior)
+        moments = Moments.of(Z, rows.targets, rows.weights)
+        factor = moments.factor(each.ridge)
+        found.append(SolvedColumns(moments.weights(factor, rows.prior), moments.left_out(factor, Z, rows)))
+    return found
 
 
 def _solve_features(features: FeatureMap, data: TrainingSet, ridge: float, generator: torch.Generator) -> Solution:

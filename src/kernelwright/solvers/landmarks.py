@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -26,7 +28,7 @@ from kernelwright.numerics.memory import free_memory
 from kernelwright.solvers.base import PRECISIONS, Solver, usual_landmarks, warn_of_fallback
 from kernelwright.solvers.exact import solve_exactly
 from kernelwright.solvers.held_out import hold_out
-from kernelwright.solvers.solution import LEFT_OUT_ROWS, Solution, judged_by_new_rows
+from kernelwright.solvers.solution import LEFT_OUT_ROWS, Columns, Solution, SolvedColumns, judged_by_new_rows
 from kernelwright.storage.saved import saved
 
 __all__ = ["Landmarks"]
@@ -95,6 +97,21 @@ class Landmarks(Solver):
         left_out, support = judged_by_new_rows(kernel, held, landmarks, alpha)
         of_rows = "single" if rows.dtype == torch.float32 else "double"
         return Solution(landmarks, alpha, embedding.squared_norm, fitted, rest, left_out, support, precision=of_rows)
+
+    def more(  # noqa: D102
+        self, kernel: Kernel, solution: Solution, columns: Sequence[Columns]
+    ) -> list[SolvedColumns]:
+        data, landmarks, held = solution.fitted_rows, solution.points, solution.left_out.rows
+        if held is data:  # all rows are landmarks
+            return super().more(kernel, solution, columns)
+        assert landmarks is not None
+        rows, found = KernelRows(kernel, data.points, landmarks), []
+        K_new = kernel.forward(held.points, landmarks)
+        for each in columns:
+            wanted = replace(data, targets=each.targets, prior=each.prior)
+            alpha = embed_by_landmarks(kernel, wanted, each.ridge, landmarks, rows=rows).coefficients
+            found.append(SolvedColumns(alpha, each.prior + K_new @ alpha))
+        return found
 
 
 def _landmarks(kernel: Kernel, data: TrainingSet, noise: float, size: int, generator: torch.Generator) -> Tensor:

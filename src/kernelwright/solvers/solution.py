@@ -14,7 +14,7 @@ from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.uncertainty.links import LeftOutOutputs
 
-__all__ = ["LEFT_OUT_ROWS", "Solution", "judged_by_new_rows"]
+__all__ = ["LEFT_OUT_ROWS", "Columns", "Solution", "SolvedColumns", "judged_by_new_rows"]
 
 LEFT_OUT_ROWS = 5000  # rows whose leave-one-out outputs are enough for calibration
 
@@ -34,6 +34,23 @@ class Solution:
     precision: str = "double"  # or "single": precision of the kernel values in the system
     features: FeatureMap | None = None  # the feature map of the coefficients, if there are no points
     sums: FeatureSums | None = None  # sums over all rows, if there are features
+
+
+@dataclass(frozen=True)
+class Columns:
+    """More targets of the fitted rows of a solution."""
+
+    targets: Tensor
+    prior: Tensor
+    ridge: float
+
+
+@dataclass(frozen=True)
+class SolvedColumns:
+    """Coefficients of more targets, at the points or features of a solution, and outputs at its left-out rows."""
+
+    coefficients: Tensor
+    left_out: Tensor
 
 
 def judged_by_new_rows(

@@ -33,6 +33,7 @@ __all__ = [
     "drawn_to_prior",
     "fit_map",
     "fit_shifted_power",
+    "trust_by_evidence",
     "trust_in",
 ]
 
@@ -185,8 +186,12 @@ def trust_in(log_p: Tensor, targets: Tensor, weights: Tensor, n: float) -> float
     weights, m = weights * (n / float(weights.sum())), targets.shape[1]
     of_others = (weights @ targets - weights[:, None] * targets + 1.0 / m) / (n - weights + 1.0)[:, None]
     gains = ((log_p - of_others.clamp(min=1e-300).log()) * targets).sum(1)
-    evidence = max(float(weights @ gains), 0.0)
-    return 1.0 / (1.0 + (FEW_ROWS / n) ** 3 / (1.0 + (evidence / MUCH_EVIDENCE) ** 4))
+    return trust_by_evidence(float(weights @ gains), n)
+
+
+def trust_by_evidence(evidence: float, n: float) -> float:
+    """Return the trust in a model of n rows, given the nats by which it predicts left-out rows better than none."""
+    return 1.0 / (1.0 + (FEW_ROWS / n) ** 3 / (1.0 + (max(evidence, 0.0) / MUCH_EVIDENCE) ** 4))
 
 
 def fit_map(

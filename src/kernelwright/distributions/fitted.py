@@ -1,0 +1,156 @@
+"""The link from raw outputs to the distribution of one target, fitted to left-out rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kernelwright.distributions.predictive import (
+    ContinuousPrediction,
+    DiscretePrediction,
+    Prediction,
+    SmoothPart,
+    TablePart,
+    crps_grid,
+    squared_integral,
+)
+from kernelwright.distributions.shape import ResidualShape
+from kernelwright.distributions.target import TargetScale
+from kernelwright.storage.saved import saved
+
+__all__ = ["DistributionLink", "LeftOutTarget", "fit_distribution", "log_residuals"]
+
+JUDGED = 2000  # left-out rows that are enough to weigh the two parts
+SMALLEST_WEIGHT = 0.03  # of a part that is worth its columns
+
+
+@saved("distribution-link")
+@dataclass(frozen=True)
+class DistributionLink:
+    """The map from outputs and support of rows to distributions of one target.
+
+    Parameters
+    ----------
+    scale : TargetScale
+    shape : ResidualShape
+        Shape of the residuals over their scale.
+    direct : float
+        Weight of the direct estimate.
+    marginal : ndarray
+        Distribution function of the target at its thresholds, over all rows.
+    trust : float
+        Weight of the model against the marginal distribution.
+    """
+
+    scale: TargetScale
+    shape: ResidualShape
+    direct: float
+    marginal: np.ndarray
+    trust: float = 1.0
+
+    def __call__(
+        self, location: np.ndarray, log_scale: np.ndarray, direct: np.ndarray | None, support: np.ndarray
+    ) -> Prediction:
+        """Return the distributions; without support they are the marginal one."""
+        near = self.trust * np.clip(support, 0.0, 1.0)
+        share = near * (1.0 - self.direct)
+        table = (1.0 - near)[:, None] * self.marginal
+        if self.direct > 0:
+            assert direct is not None
+            table = table + (near * self.direct)[:, None] * self.scale.thresholds.distribution(direct)
+        table = table / np.maximum(1.0 - share, 1e-12)[:, None]
+        table[share >= 1.0] = self.marginal
+        return self._mixture(self._smooth(location, log_scale), table, share)
+
+    def _smooth(self, location: np.ndarray, log_scale: np.ndarray) -> SmoothPart:
+        scale = self.scale
+        spread = np.maximum(np.exp(np.clip(log_scale, -50.0, 50.0)), scale.least_scale(location))
+        return SmoothPart(
+            location * scale.unit + scale.centre,
+            spread * scale.unit,
+            self.shape,
+            scale.target_map,
+            scale.low,
+            scale.high,
+        )
+
+    def _mixture(self, smooth: SmoothPart, table: np.ndarray, share: np.ndarray) -> Prediction:
+        scale = self.scale
+        if scale.values is None:
+            knots = np.append(max(scale.thresholds.start, scale.low), np.minimum(scale.thresholds.values, scale.high))
+            knots = np.maximum.accumulate(knots + np.arange(len(knots)) * 1e-14 * max(np.ptp(knots), 1e-300))
+            return ContinuousPrediction(smooth, TablePart(knots, np.hstack([np.zeros((len(table), 1)), table])), share)
+        between = 0.5 * (scale.values[:-1] + scale.values[1:])
+        rounded = smooth.cdf(np.broadcast_to(between, (len(share), len(between))))
+        below = share[:, None] * np.hstack([rounded, np.ones((len(share), 1))]) + (1.0 - share)[:, None] * table
+        return DiscretePrediction(scale.values, below)
+
+
+@dataclass(frozen=True)
+class LeftOutTarget:
+    """Targets and outputs of rows by embeddings that have not seen them."""
+
+    y: np.ndarray
+    weights: np.ndarray
+    location: np.ndarray
+    log_scale: np.ndarray
+    direct: np.ndarray | None
+    support: np.ndarray
+
+    def some(self, size: int) -> LeftOutTarget:
+        """Return at most ``size`` rows, evenly spaced."""
+        chosen = np.linspace(0, len(self.y) - 1, min(size, len(self.y))).astype(int)
+        return LeftOutTarget(
+            self.y[chosen],
+            self.weights[chosen],
+            self.location[chosen],
+            self.log_scale[chosen],
+            None if self.direct is None else self.direct[chosen],
+            self.support[chosen],
+        )
+
+
+def log_residuals(residuals: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return ``log(|r| + floor)``; the floor, half of a small quantile of ``|r|``, keeps zeros from ruling the mean."""
+    size = np.abs(residuals)
+    floor = 0.5 * np.quantile(size, 0.05) if len(size) else 0.0
+    floor = max(float(floor), 1e-3 * float(np.sqrt(np.average(size**2, weights=weights))), 1e-9)
+    return np.log(size + floor)
+
+
+def fit_distribution(
+    scale: TargetScale, rows: LeftOutTarget, marginal: np.ndarray, direct: float | None, trust: float = 1.0
+) -> DistributionLink:
+    """Fit the shape of the residuals, and the weight of the direct estimate unless it is given."""
+    residuals = scale.encode(rows.y) - rows.location
+    spread = np.maximum(np.exp(np.clip(rows.log_scale, -50.0, 50.0)), scale.least_scale(rows.location))
+    shape = ResidualShape.fit(residuals / spread, rows.weights)
+    link = DistributionLink(scale, shape, 0.0 if direct is None else direct, marginal, trust)
+    if direct is not None or rows.direct is None:
+        return link
+    weight = _direct_weight(link, rows.some(JUDGED))
+    return replace(link, direct=weight if weight >= SMALLEST_WEIGHT else 0.0)
+
+
+def _direct_weight(link: DistributionLink, rows: LeftOutTarget) -> float:
+    """Return the weight of the direct estimate with the least mean CRPS, which is quadratic in the weight."""
+    smooth, table, scale = link._smooth(rows.location, rows.log_scale), link.scale.thresholds, link.scale
+    assert rows.direct is not None
+    direct = table.distribution(rows.direct)
+    if scale.values is None:
+        both = link._mixture(smooth, direct, np.full(len(rows.y), 0.5))
+        assert isinstance(both, ContinuousPrediction)
+        t = crps_grid(both, rows.y)
+        first, second = both.smooth.cdf(t), both.table.cdf(t)
+        a, b = squared_integral(t, first, rows.y), squared_integral(t, second, rows.y)
+        c = squared_integral(t, first, rows.y, second)
+    else:
+        parts = [link._mixture(smooth, direct, np.full(len(rows.y), share)) for share in (1.0, 0.0)]
+        assert all(isinstance(part, DiscretePrediction) for part in parts)
+        after, widths = scale.values >= rows.y[:, None], np.append(np.diff(scale.values), 0.0)
+        first, second = (part.below - after for part in parts)  # type: ignore[attr-defined]
+        a, b, c = (first**2) @ widths, (second**2) @ widths, (first * second) @ widths
+    smooth_score, direct_score, both_score = (float(rows.weights @ each) for each in (a, b, c))
+    curvature = smooth_score + direct_score - 2.0 * both_score
+    return float(np.clip((smooth_score - both_score) / curvature, 0.0, 1.0)) if curvature > 0 else 0.0

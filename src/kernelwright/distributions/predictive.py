@@ -1,0 +1,281 @@
+"""Predicted distributions of one target, one for each row."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelwright.distributions.shape import ResidualShape
+from kernelwright.distributions.transforms import TargetMap
+
+__all__ = ["ContinuousPrediction", "DiscretePrediction", "Prediction", "SmoothPart", "TablePart"]
+
+MOMENT_LEVELS = (np.arange(200) + 0.5) / 200  # at which means of the smooth part are taken
+CRPS_LEVELS = np.concatenate([[1e-5, 1e-4, 1e-3], (np.arange(150) + 0.5) / 150, [1 - 1e-3, 1 - 1e-4, 1 - 1e-5]])
+BISECTIONS = 50
+
+
+class Prediction(ABC):
+    """Distributions of a target, one for each row."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    @abstractmethod
+    def mean(self) -> np.ndarray:
+        """Return the mean of each row."""
+
+    @abstractmethod
+    def std(self) -> np.ndarray:
+        """Return the standard deviation of each row."""
+
+    @abstractmethod
+    def cdf(self, t: np.ndarray) -> np.ndarray:
+        """Return ``P(Y <= t)`` for points t of shape (n, j)."""
+
+    @abstractmethod
+    def quantile(self, levels: np.ndarray) -> np.ndarray:
+        """Return quantiles at levels of shape (n, j)."""
+
+    @abstractmethod
+    def log_density(self, y: np.ndarray) -> np.ndarray:
+        """Return the log density, or log probability of a discrete value, at one target for each row."""
+
+    @abstractmethod
+    def crps(self, y: np.ndarray) -> np.ndarray:
+        """Return the continuous ranked probability score at one target for each row."""
+
+    @abstractmethod
+    def spread_pit(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """Return ``F(y)``; for a discrete value, a random number between ``F(y-)`` and ``F(y)``."""
+
+
+@dataclass(frozen=True)
+class SmoothPart:
+    """A location and a scale for each row, of a mapped target, with one shape; truncated to a range."""
+
+    location: np.ndarray
+    scale: np.ndarray
+    shape: ResidualShape
+    target_map: TargetMap
+    low: float = -np.inf
+    high: float = np.inf
+
+    def _standardised(self, t: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = (self.target_map(t) - self.location[:, None]) / self.scale[:, None]
+        return np.clip(z, -1e100, 1e100)
+
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the untruncated distribution function at both ends of the range, as columns."""
+        ones = np.ones((len(self.location), 1))
+        first = self.shape.cdf(self._standardised(self.low * ones)) if np.isfinite(self.low) else 0.0 * ones
+        last = self.shape.cdf(self._standardised(self.high * ones)) if np.isfinite(self.high) else ones
+        return np.minimum(first, 1.0 - 1e-9), np.maximum(last, np.minimum(first, 1.0 - 1e-9) + 1e-9)
+
+    def cdf(self, t: np.ndarray) -> np.ndarray:
+        """Return the distribution function at points of shape (n, j)."""
+        first, last = self._ends()
+        inside = (self.shape.cdf(self._standardised(t)) - first) / (last - first)
+        return np.where(t < self.low, 0.0, np.where(t >= self.high, 1.0, np.clip(inside, 0.0, 1.0)))
+
+    def quantile(self, levels: np.ndarray) -> np.ndarray:
+        """Return quantiles at levels of shape (n, j)."""
+        first, last = self._ends()
+        z = self.shape.quantile(first + levels * (last - first))
+        with np.errstate(over="ignore"):
+            found = self.target_map.inverse(self.location[:, None] + self.scale[:, None] * z)
+        return np.clip(found, self.low, self.high)
+
+    def density(self, t: np.ndarray) -> np.ndarray:
+        """Return the density at points of shape (n, j)."""
+        first, last = self._ends()
+        z = self._standardised(t)
+        with np.errstate(over="ignore", under="ignore"):
+            inside = np.exp(self.shape.log_density(z) + self.target_map.log_slope(t)) / self.scale[:, None]
+        return np.where((t < self.low) | (t > self.high), 0.0, inside / (last - first))
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean and the mean square of each row."""
+        y = self.quantile(np.broadcast_to(MOMENT_LEVELS, (len(self.location), len(MOMENT_LEVELS))))
+        return y.mean(1), np.square(y).mean(1)
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """Distribution functions that are linear between common knots; zero at the first and one at the last."""
+
+    knots: np.ndarray
+    below: np.ndarray  # a row for each distribution
+
+    def cdf(self, t: np.ndarray) -> np.ndarray:
+        """Return the distribution function at points of shape (n, j)."""
+        place, share = self._place(t)
+        left = np.take_along_axis(self.below, place, 1)
+        right = np.take_along_axis(self.below, place + 1, 1)
+        return left + share * (right - left)
+
+    def quantile(self, levels: np.ndarray) -> np.ndarray:
+        """Return quantiles at levels of shape (n, j)."""
+        found = np.empty(levels.shape)
+        rows = np.arange(len(self.below))
+        for j, q in enumerate(levels.T):
+            place = np.clip((self.below < q[:, None]).sum(1) - 1, 0, len(self.knots) - 2)
+            left, right = self.below[rows, place], self.below[rows, place + 1]
+            share = np.where(right > left, (q - left) / np.maximum(right - left, 1e-300), 0.0)
+            found[:, j] = self.knots[place] + np.clip(share, 0.0, 1.0) * np.diff(self.knots)[place]
+        return found
+
+    def density(self, t: np.ndarray) -> np.ndarray:
+        """Return the density at points of shape (n, j)."""
+        place, _ = self._place(t)
+        slopes = np.diff(self.below, axis=1) / np.diff(self.knots)
+        outside = (t < self.knots[0]) | (t > self.knots[-1])
+        return np.where(outside, 0.0, np.take_along_axis(slopes, place, 1))
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean and the mean square of each row."""
+        mass, a, b = np.diff(self.below, axis=1), self.knots[:-1], self.knots[1:]
+        return mass @ (0.5 * (a + b)), mass @ ((a * a + a * b + b * b) / 3.0)
+
+    def _place(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        place = np.clip(np.searchsorted(self.knots, t, side="right") - 1, 0, len(self.knots) - 2)
+        return place, np.clip((t - self.knots[place]) / np.diff(self.knots)[place], 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class ContinuousPrediction(Prediction):
+    """``share * smooth + (1 - share) * table``, row by row."""
+
+    smooth: SmoothPart
+    table: TablePart
+    share: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+    def _mixed(self, part: Callable[[SmoothPart | TablePart], np.ndarray]) -> np.ndarray:
+        return self.share[:, None] * part(self.smooth) + (1.0 - self.share)[:, None] * part(self.table)
+
+    def mean(self) -> np.ndarray:  # noqa: D102
+        return self._moments()[0]
+
+    def std(self) -> np.ndarray:  # noqa: D102
+        first, second = self._moments()
+        return np.sqrt(np.maximum(second - first**2, 0.0))
+
+    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+        pairs = zip(self.smooth.moments(), self.table.moments(), strict=True)
+        first, second = (self.share * smooth + (1.0 - self.share) * table for smooth, table in pairs)
+        return first, second
+
+    def cdf(self, t: np.ndarray) -> np.ndarray:  # noqa: D102
+        return self._mixed(lambda part: part.cdf(t))
+
+    def quantile(self, levels: np.ndarray) -> np.ndarray:
+        """Return the quantiles: between those of the two parts, found by bisection."""
+        smooth = self.smooth.quantile(levels)
+        both = self.share < 1.0
+        if not both.any():
+            return smooth
+        rows = self._rows(both)
+        found = [smooth[both], rows.table.quantile(levels[both])]
+        smooth[both] = rows._bisected(levels[both], np.minimum(*found), np.maximum(*found))
+        return smooth
+
+    def _rows(self, chosen: np.ndarray) -> ContinuousPrediction:
+        s = self.smooth
+        smooth = SmoothPart(s.location[chosen], s.scale[chosen], s.shape, s.target_map, s.low, s.high)
+        return ContinuousPrediction(smooth, TablePart(self.table.knots, self.table.below[chosen]), self.share[chosen])
+
+    def _bisected(self, levels: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        finite = np.isfinite(low) & np.isfinite(high)
+        for _ in range(BISECTIONS):
+            with np.errstate(invalid="ignore"):
+                middle = 0.5 * (low + high)
+            above = self.cdf(np.where(finite, middle, 0.0)) >= levels
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        # At the levels 0 and 1 the smooth part ends at infinity, wherever the table ends.
+        return np.where(finite, high, np.where(levels < 0.5, -np.inf, np.inf))
+
+    def log_density(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+        with np.errstate(divide="ignore"):
+            return np.log(self._mixed(lambda part: part.density(y[:, None])))[:, 0]
+
+    def crps(self, y: np.ndarray) -> np.ndarray:
+        """Return ``integral (F(t) - 1{y <= t})^2 dt``, with F linear between its quantiles, the knots and y."""
+        t = crps_grid(self, y)
+        return squared_integral(t, self.cdf(t), y)
+
+    def spread_pit(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:  # noqa: D102
+        return self.cdf(y[:, None])[:, 0]
+
+
+def crps_grid(prediction: ContinuousPrediction, y: np.ndarray) -> np.ndarray:
+    """Return, for each row, increasing points between which both parts are close to linear."""
+    n = len(y)
+    quantiles = prediction.smooth.quantile(np.broadcast_to(CRPS_LEVELS, (n, len(CRPS_LEVELS))))
+    knots = np.broadcast_to(prediction.table.knots, (n, len(prediction.table.knots)))
+    return np.sort(np.hstack([quantiles, knots, y[:, None]]), axis=1)
+
+
+def squared_integral(t: np.ndarray, below: np.ndarray, y: np.ndarray, other: np.ndarray | None = None) -> np.ndarray:
+    """Return ``integral (F - H)(G - H) dt`` with ``H(t) = 1{y <= t}``, for functions linear between the points t.
+
+    ``y`` is one of the points of its row; G is F unless ``other`` is given.
+    """
+    after = t[:, :-1] >= y[:, None]
+    a, b = (below[:, :-1] - after, below[:, 1:] - after)
+    c, d = (a, b) if other is None else (other[:, :-1] - after, other[:, 1:] - after)
+    return (np.diff(t) * (2 * a * c + 2 * b * d + a * d + b * c)).sum(1) / 6.0
+
+
+@dataclass(frozen=True)
+class DiscretePrediction(Prediction):
+    """Probabilities of common values, row by row."""
+
+    values: np.ndarray
+    below: np.ndarray  # the distribution function at the values, a row for each distribution
+
+    def __len__(self) -> int:
+        return len(self.below)
+
+    def _mass(self) -> np.ndarray:
+        return np.diff(self.below, axis=1, prepend=0.0)
+
+    def mean(self) -> np.ndarray:  # noqa: D102
+        return self._mass() @ self.values
+
+    def std(self) -> np.ndarray:  # noqa: D102
+        away = np.square(self.values - self.mean()[:, None])
+        return np.sqrt((self._mass() * away).sum(1))
+
+    def cdf(self, t: np.ndarray) -> np.ndarray:  # noqa: D102
+        place = np.searchsorted(self.values, t, side="right")
+        return np.take_along_axis(np.hstack([np.zeros((len(self.below), 1)), self.below]), place, 1)
+
+    def quantile(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+        last = len(self.values) - 1
+        places = [(self.below < q[:, None] - 1e-12).sum(1).clip(max=last) for q in levels.T]
+        return self.values[np.stack(places, 1)] if places else np.empty(levels.shape)
+
+    def log_density(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+        place = np.searchsorted(self.values, y).clip(max=len(self.values) - 1)
+        mass = np.take_along_axis(self._mass(), place[:, None], 1)[:, 0]
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(self.values[place] == y, mass, 0.0))
+
+    def crps(self, y: np.ndarray) -> np.ndarray:
+        """Return the exact score; a target between or beyond the values counts as it is."""
+        t = np.sort(np.hstack([np.broadcast_to(self.values, self.below.shape), y[:, None]]), axis=1)
+        steps = self.cdf(t[:, :-1]) - (t[:, :-1] >= y[:, None])
+        return (np.diff(t) * steps**2).sum(1)
+
+    def spread_pit(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:  # noqa: D102
+        upper = self.cdf(y[:, None])[:, 0]
+        lower = self.cdf(np.nextafter(y, -np.inf)[:, None])[:, 0]
+        return lower + random.uniform(size=len(y)) * (upper - lower)

@@ -1,0 +1,178 @@
+"""What a regressor with predicted distributions offers: means, quantiles, densities, samples and scores."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from kernelwright.distributions.fitted import DistributionLink, LeftOutTarget
+from kernelwright.distributions.predictive import Prediction
+from kernelwright.estimators.base import by_chunks
+from kernelwright.estimators.embedded import EmbeddingEstimator
+from kernelwright.estimators.regression import predictions_of
+from kernelwright.inputs.any_targets import check_levels
+from kernelwright.inputs.arrays import random_numbers
+from kernelwright.inputs.numbers import NumberInfo, check_numbers
+
+__all__ = ["PredictsNumbers"]
+
+
+class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
+    """Predictions from fitted ``links_`` and the outputs of an embedding."""
+
+    links_: tuple[DistributionLink, ...]
+    left_out_: tuple[LeftOutTarget, ...]
+    _info: NumberInfo
+    random_state: Any
+
+    def _predictions(self, X: Any) -> list[Prediction]:
+        check_is_fitted(self)
+        outputs, support = self._outputs_and_support(X)
+        return predictions_of(self.links_, outputs.numpy(), support.numpy())
+
+    def _means(self, outputs: Tensor, support: Tensor) -> np.ndarray:
+        found = predictions_of(self.links_, outputs.numpy(), support.numpy())
+        return np.column_stack([each.mean() for each in found])
+
+    def _shaped(self, of_targets: list[np.ndarray]) -> np.ndarray:
+        """Return one array: of shape (n, ...), or (n, k, ...) if there were several targets."""
+        return of_targets[0] if self._info.one_column else np.stack(of_targets, 1)
+
+    def _given(self, y: Any, n: int) -> np.ndarray:
+        """Check one target for each row, or k of them."""
+        numbers, _ = check_numbers(y)
+        if len(numbers) != n or numbers.shape[1] != self._info.n_targets or np.isnan(numbers).any():
+            wanted = f"({n},)" if self._info.one_column else f"({n}, {self._info.n_targets})"
+            raise ValueError(f"Targets must be numbers of shape {wanted}, without gaps. Got shape {np.shape(y)}.")
+        return numbers
+
+    @by_chunks
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the mean at each row, and with ``return_std`` also the standard deviation of a new target there.
+
+        The deviation is mostly noise where :meth:`support` is one or more; where it is near zero, there are no data.
+        """
+        found = self._predictions(X)
+        means = self._shaped([each.mean() for each in found])
+        return (means, self._shaped([each.std() for each in found])) if return_std else means
+
+    @by_chunks
+    def quantile(self, X: Any, q: Any) -> np.ndarray:
+        """Return quantiles of the target at each row; they never cross.
+
+        Parameters
+        ----------
+        X : array-like
+        q : float or sequence of floats in [0, 1]
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, len(q)); with k targets of shape (n, k) or (n, k, len(q))
+        """
+        levels = check_levels(q)
+        found = self._predictions(X)
+        rows = [each.quantile(_rows_of(np.atleast_1d(levels), each)) for each in found]
+        return self._shaped([each[:, 0] if levels.ndim == 0 else each for each in rows])
+
+    def interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return the central interval that holds the target with this probability.
+
+        Returns
+        -------
+        ndarray of shape (n, 2); with k targets of shape (n, k, 2)
+        """
+        if not 0 < coverage < 1:
+            raise ValueError(f"The 'coverage' parameter must lie between 0 and 1. Got {coverage!r} instead.")
+        return self.quantile(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
+
+    @by_chunks
+    def cdf(self, X: Any, t: Any) -> np.ndarray:
+        """Return ``P(Y <= t)`` at each row.
+
+        Parameters
+        ----------
+        X : array-like
+        t : float or sequence of floats
+            Points, the same for all rows and targets.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, len(t)); with k targets of shape (n, k) or (n, k, len(t))
+        """
+        points = np.asarray(t, dtype=np.float64)
+        if points.ndim > 1 or np.isnan(points).any():
+            raise ValueError(f"The 't' parameter must be a number or a list of numbers. Got {t!r} instead.")
+        rows = [each.cdf(_rows_of(np.atleast_1d(points), each)) for each in self._predictions(X)]
+        return self._shaped([each[:, 0] if points.ndim == 0 else each for each in rows])
+
+    def log_density(self, X: Any, y: Any) -> np.ndarray:
+        """Return the log density of the target y of each row; for a discrete target, its log probability."""
+        found = self._predictions(X)
+        numbers = self._given(y, len(found[0]))
+        return self._shaped([each.log_density(column) for each, column in zip(found, numbers.T, strict=True)])
+
+    def crps(self, X: Any, y: Any) -> np.ndarray:
+        """Return the continuous ranked probability score of each row, in units of the target; smaller is better.
+
+        It is ``E|Y - y| - E|Y - Y'| / 2`` for independent draws Y, Y' of the prediction: the absolute error of a
+        prediction that is certain.
+        """
+        found = self._predictions(X)
+        numbers = self._given(y, len(found[0]))
+        return self._shaped([each.crps(column) for each, column in zip(found, numbers.T, strict=True)])
+
+    def sample(self, X: Any, size: int, random_state: Any = None) -> np.ndarray:
+        """Return independent draws from the distribution at each row.
+
+        Draws of several targets keep the dependence of their residuals: each takes the ranks of all residuals of one
+        left-out row.
+
+        Parameters
+        ----------
+        X : array-like
+        size : int
+        random_state : int, RandomState or None, default=None
+            ``None`` is that of the estimator.
+
+        Returns
+        -------
+        ndarray of shape (n, size); with k targets of shape (n, k, size)
+        """
+        if not isinstance(size, Integral) or size < 1:
+            raise ValueError(f"The 'size' parameter of sample must be an integer of at least 1. Got {size!r}.")
+        found = self._predictions(X)
+        random = random_numbers(self.random_state if random_state is None else random_state)
+        levels = random.uniform(size=(len(found[0]), len(found), int(size)))
+        if len(found) > 1:
+            ranks = self._residual_ranks()
+            levels = ranks[random.randint(len(ranks), size=(len(found[0]), int(size)))].transpose(0, 2, 1)
+            levels = np.clip(levels + (random.uniform(size=levels.shape) - 0.5) / len(ranks), 1e-9, 1 - 1e-9)
+        return self._shaped([each.quantile(levels[:, j]) for j, each in enumerate(found)])
+
+    def _residual_ranks(self) -> np.ndarray:
+        """Return the ranks of the residuals of left-out rows, from 0 to 1: rows that depend on each other."""
+        fixed, columns = np.random.default_rng(0), []
+        for link, rows in zip(self.links_, self.left_out_, strict=True):
+            prediction = link(rows.location, rows.log_scale, rows.direct, rows.support)
+            pit = prediction.spread_pit(rows.y, fixed)
+            columns.append((np.argsort(np.argsort(pit)) + 0.5) / len(pit))
+        return np.column_stack(columns)
+
+    @by_chunks
+    def support(self, X: Any) -> np.ndarray:
+        """Return how well the training rows support a prediction at each row.
+
+        One or more is usual; about one row in a hundred from the same distribution is below one, and near zero the
+        model knows nothing and predicts the distribution of all targets.
+        """
+        check_is_fitted(self)
+        return self._outputs_and_support(X)[1].numpy()
+
+
+def _rows_of(values: np.ndarray, prediction: Prediction) -> np.ndarray:
+    return np.broadcast_to(values, (len(prediction), len(values)))

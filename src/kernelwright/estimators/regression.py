@@ -1,0 +1,240 @@
+"""The steps of a fit to numbers that differ from those for classes: scales, spread and distribution."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelwright.distributions.fitted import DistributionLink, LeftOutTarget, fit_distribution, log_residuals
+from kernelwright.distributions.number_targets import NumberTargets
+from kernelwright.distributions.options import Direct, Distribution, LocationScale
+from kernelwright.distributions.target import TargetScale, describe
+from kernelwright.distributions.transforms import TargetMap
+from kernelwright.embedding.dual import embed
+from kernelwright.embedding.fitted import FittedEmbedding
+from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.estimators.arrows import FitPlan, gather, learn, solve
+from kernelwright.inputs.dataset import Dataset
+from kernelwright.kernels import Kernel
+from kernelwright.learning import Auto, EmpiricalRisk, Given, Rademacher
+from kernelwright.numerics.threads import threads_for
+from kernelwright.objectives.losses import ClippedSquaredLoss, LogSquaredLoss, Loss
+from kernelwright.solvers import Exact, Solution, Solver
+from kernelwright.solvers.explicit import Explicit
+from kernelwright.solvers.solution import Columns
+from kernelwright.uncertainty.calibration import trust_by_evidence
+
+__all__ = ["Spread", "for_numbers", "predictions_of", "spread_of", "target_scales", "with_columns"]
+
+FINE_STEPS = 10  # of the default recipe: numbers deserve more than classes, and no mean of two kernels
+MAP_ROWS = 400  # that decide between maps of a target
+BETTER_MAP = 0.99  # of the CRPS: another map than the identity must be better by this factor
+RIDGE_ROWS = 800  # that decide the ridges of scale and direct estimate
+NOISES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 1e4)  # n lambda
+
+
+def loss_for(plan: FitPlan) -> Loss:
+    """Return the loss of numbers: bounded for objectives that bound the risk, else the cross entropy of residuals."""
+    return ClippedSquaredLoss() if isinstance(plan.method, (Rademacher, EmpiricalRisk)) else LogSquaredLoss()
+
+
+def for_numbers(plan: FitPlan, targets: NumberTargets) -> FitPlan:
+    """Return the plan with these targets and the loss of numbers."""
+    plan = replace(plan, targets=targets, loss=loss_for(plan), averages=False, fine_steps=FINE_STEPS)
+    return replace(plan, method=Given()) if all(scale.constant for scale in targets.scales) else plan
+
+
+# The scale of each target -------------------------------------------------------------------------------
+
+
+def target_scales(rows: Dataset, plan: FitPlan, how: Distribution, random: torch.Generator) -> tuple[TargetScale, ...]:
+    """Describe each target, and choose its map by leave-one-out CRPS in the units of the target."""
+    found = []
+    for column in rows.y.T:
+        scale, maps = describe(column, rows.weights, how)
+        if len(maps) == 1:
+            found.append(scale.mapped(maps[0], column, rows.weights))
+            continue
+        some = torch.randperm(len(rows), generator=random)[:MAP_ROWS].sort().values.numpy()
+        sample = replace(rows.subset(some), y=column[some][:, None])
+        scores = [_score_of_map(scale, each, sample, plan, random) for each in maps]
+        best = int(np.argmin([score * (BETTER_MAP if number == 0 else 1.0) for number, score in enumerate(scores)]))
+        found.append(scale.mapped(maps[best], column, rows.weights))
+    return tuple(found)
+
+
+def _score_of_map(
+    scale: TargetScale, target_map: TargetMap, rows: Dataset, plan: FitPlan, random: torch.Generator
+) -> float:
+    """Return the mean leave-one-out CRPS of a location with a constant scale."""
+    scale = scale.mapped(target_map, rows.y[:, 0], rows.weights)
+    method = Auto() if plan.method.learns else plan.method
+    small = replace(plan, kernel=copy.deepcopy(plan.kernel), method=method, callback=None)
+    small = for_numbers(small, NumberTargets.of((scale,), rows.y))
+    data, _, _ = gather(rows, small)
+    solver = Explicit() if plan.explicit else Exact()
+    solution = solve(learn(data, small, solver, random), data, solver, random)
+    left_out, y = _left_out(solution), rows.y[:, 0]
+    residuals = (left_out.targets - left_out.outputs)[:, 0].numpy()
+    constant = np.full(len(residuals), float(log_residuals(residuals, left_out.weights).mean()))
+    y = scale.decode(left_out.targets[:, 0].numpy())
+    target = LeftOutTarget(y, left_out.weights, left_out.outputs[:, 0].numpy(), constant, None, np.ones(len(y)))
+    link = fit_distribution(scale, target, _marginal(scale, y, left_out.weights), 0.0)
+    prediction = link(target.location, target.log_scale, None, target.support)
+    return float(np.average(prediction.crps(y), weights=left_out.weights))
+
+
+def _marginal(scale: TargetScale, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weighted distribution function of all targets at the thresholds."""
+    below = (y[:, None] <= scale.thresholds.values[:-1]).T @ weights / weights.sum()
+    return np.append(below, 1.0)
+
+
+# Scale and direct estimate: more columns of the same embedding -------------------------------------------
+
+
+@dataclass(frozen=True)
+class _LeftOut:
+    outputs: Tensor
+    targets: Tensor
+    weights: np.ndarray
+
+
+def _left_out(solution: Solution) -> _LeftOut:
+    rows = solution.left_out.rows
+    return _LeftOut(solution.left_out.outputs, rows.targets, rows.weights.numpy())
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The links of all targets, and the columns that they read besides the locations."""
+
+    links: tuple[DistributionLink, ...]
+    coefficients: Tensor
+    prior: Tensor
+    left_out: tuple[LeftOutTarget, ...]
+
+
+def spread_of(kernel: Kernel, solution: Solution, solver: Solver, targets: NumberTargets, how: Distribution) -> Spread:
+    """Solve for the scale of residuals and for the direct estimate, and fit the distribution to left-out rows."""
+    rows, left_out = solution.fitted_rows, _left_out(solution)
+    y, y_left = targets.decode(rows.targets), targets.decode(left_out.targets)
+    blocks = [_log_scales(solution), *(_indicators(targets, y) if not isinstance(how, LocationScale) else [])]
+    with torch.no_grad(), threads_for(len(rows)):
+        ridges = [noise / rows.total_weight for noise in _best_noises(kernel, rows, blocks)]
+        priors = [rows.weights @ block / rows.weights.sum() for block in blocks]
+        columns = [Columns(*each) for each in zip(blocks, priors, ridges, strict=True)]
+        solved = solver.more(kernel, solution, columns)
+    trust = _trust(left_out, rows.total_weight)
+    kept, links, targets_left = [0], [], []
+    for j, scale in enumerate(targets.scales):
+        direct = solved[1 + j].left_out.numpy() if len(solved) > 1 else None
+        target = LeftOutTarget(
+            y_left[:, j],
+            left_out.weights,
+            left_out.outputs[:, j].numpy(),
+            solved[0].left_out[:, j].numpy(),
+            direct,
+            solution.left_out.support.numpy(),
+        )
+        marginal = _marginal(scale, y[:, j], rows.weights.numpy())
+        given = _weight_of_direct(scale, how)
+        link = fit_distribution(scale, target, marginal, given, trust[j])
+        if link.direct > 0:
+            kept.append(1 + j)
+        links.append(link)
+        targets_left.append(target)
+    return Spread(
+        tuple(links),
+        torch.cat([solved[number].coefficients for number in kept], 1),
+        torch.cat([priors[number] for number in kept]),
+        tuple(targets_left),
+    )
+
+
+def _weight_of_direct(scale: TargetScale, how: Distribution) -> float | None:
+    """Return the weight of the direct estimate, or None if left-out rows decide it.
+
+    A table of thresholds has no tails: the smooth part keeps a hundredth, so that no target has the density zero.
+    """
+    if isinstance(how, LocationScale) or scale.constant:
+        return 0.0
+    return (1.0 if scale.values is not None else 0.99) if isinstance(how, Direct) else None
+
+
+def _log_scales(solution: Solution) -> Tensor:
+    """Return the logarithms of left-out residuals at the fitted rows.
+
+    If other rows were left out, the residuals of fitted rows are too small; all get the factor by which those of the
+    left-out rows are larger.
+    """
+    rows, left_out = solution.fitted_rows, _left_out(solution)
+    if solution.left_out.rows is rows:
+        residuals = left_out.targets - left_out.outputs
+    else:
+        residuals = rows.targets - solution.fitted
+        own = _mean_squares(residuals, rows.weights)
+        others = _mean_squares(left_out.targets - left_out.outputs, solution.left_out.rows.weights)
+        residuals = residuals * (others / own.clamp(min=1e-300)).sqrt().clamp(min=1.0)
+    weights = rows.weights.numpy()
+    return torch.from_numpy(np.column_stack([log_residuals(column, weights) for column in residuals.numpy().T]))
+
+
+def _mean_squares(columns: Tensor, weights: Tensor) -> Tensor:
+    return weights @ columns.square() / weights.sum()
+
+
+def _indicators(targets: NumberTargets, y: np.ndarray) -> list[Tensor]:
+    """Return the weighted indicators of each target."""
+    pairs = zip(targets.scales, y.T, strict=True)
+    return [torch.from_numpy(scale.thresholds.encode(column)) for scale, column in pairs]
+
+
+def _best_noises(kernel: Kernel, rows: TrainingSet, blocks: Sequence[Tensor]) -> list[float]:
+    """Return, for each block of columns, the n lambda with the least squared leave-one-out loss, from a grid."""
+    every = replace(rows, targets=torch.cat(list(blocks), 1))
+    some = every.whole_groups(RIDGE_ROWS, torch.Generator().manual_seed(0))
+    some = replace(some, prior=some.weights @ some.targets / some.weights.sum())
+    K, sizes, losses = kernel.matrix(some.points), [block.shape[1] for block in blocks], []
+    for noise in NOISES:
+        residuals = some.targets - embed(K, some, noise / some.total_weight).leave_one_out()
+        losses.append([float(part.sum()) for part in _mean_squares(residuals, some.weights).split(sizes)])
+    return [NOISES[int(place)] for place in np.argmin(losses, axis=0)]
+
+
+def _trust(left_out: _LeftOut, n: float) -> list[float]:
+    """Return the trust in the location of each target, against the mean of the other rows."""
+    w = left_out.weights / left_out.weights.sum()
+    targets, outputs = left_out.targets.numpy(), left_out.outputs.numpy()
+    own = np.minimum(w, 0.5)[:, None]
+    others = (w @ targets - own * targets) / (1.0 - own)
+    errors, baseline = w @ (targets - outputs) ** 2, w @ (targets - others) ** 2
+    evidence = 0.5 * n * np.log(np.maximum(baseline, 1e-300) / np.maximum(errors, 1e-300))
+    return [trust_by_evidence(float(each), n) for each in evidence]
+
+
+def with_columns(embedding: FittedEmbedding, spread: Spread) -> FittedEmbedding:
+    """Return the embedding with the columns of the spread after those of the locations."""
+    return replace(
+        embedding,
+        coefficients=torch.cat([embedding.coefficients, spread.coefficients], 1),
+        prior=torch.cat([embedding.prior, spread.prior]),
+    )
+
+
+def predictions_of(links: Sequence[DistributionLink], outputs: Any, support: Any) -> list[Any]:
+    """Return the predicted distributions of each target, from the outputs of an embedding with all columns."""
+    k, start, found = len(links), 2 * len(links), []
+    for j, link in enumerate(links):
+        direct = None
+        if link.direct > 0:
+            size = len(link.scale.thresholds.values) - 1
+            direct, start = outputs[:, start : start + size], start + size
+        found.append(link(outputs[:, j], outputs[:, k + j], direct, support))
+    return found

@@ -1,0 +1,198 @@
+"""The scikit-learn estimator of numbers with their whole distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kernelwright.distributions.fitted import DistributionLink
+from kernelwright.distributions.number_targets import NumberTargets
+from kernelwright.distributions.options import Distribution, distribution_of
+from kernelwright.estimators.arrows import (
+    embedded_rows,
+    embedding_of,
+    fit_chunks,
+    learn,
+    prepare,
+    solve,
+    split,
+)
+from kernelwright.estimators.checking import (
+    asked_for,
+    check_number_rows,
+    plan_of,
+    restarted,
+    settings_of,
+    starts_warm,
+)
+from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS
+from kernelwright.estimators.predicting import PredictsNumbers
+from kernelwright.estimators.progress import progress
+from kernelwright.estimators.regression import for_numbers, spread_of, target_scales, with_columns
+from kernelwright.features import FeatureMap
+from kernelwright.inputs.arrays import generator
+from kernelwright.inputs.blocks import Chunks
+from kernelwright.inputs.dataset import Dataset
+from kernelwright.kernels import Kernel
+from kernelwright.learning import Choice, LearningMethod, Step
+from kernelwright.solvers import Solver
+from kernelwright.solvers.explicit import Explicit
+from kernelwright.storage.saved import saved
+
+__all__ = ["EmbeddingRegressor"]
+
+
+@saved(
+    "embedding-regressor",
+    fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ "
+    "_info _asked _fitted_by _holdout",
+)
+class EmbeddingRegressor(PredictsNumbers):
+    """A regressor that predicts the whole distribution of a number, with a kernel that is learned from the data.
+
+    Kernel ridge regression whose kernel and ridge are learned by leave-one-out in closed form gives the mean; more
+    columns of the same embedding give the distribution (:mod:`kernelwright.distributions`). No grid search is needed.
+
+    Parameters
+    ----------
+    kernel : Kernel, "precomputed" or None, default=None
+        ``None`` is the library's default for tables, :class:`kernelwright.kernels.Tabular`.
+    features : FeatureMap or None, default=None
+        An explicit feature map instead of a kernel; the cost is then linear in the number of rows.
+    learn : str, object of :mod:`kernelwright.learning` or None, default="auto"
+        How hyperparameters are chosen. Losses at left-out rows are half the logarithm of the mean squared error;
+        "rademacher" and "empirical-risk" use the squared error clipped at three standard deviations of the target.
+    solver : str or object of :mod:`kernelwright.solvers`, default="auto"
+        How the embedding of all rows is solved, as in :class:`EmbeddingClassifier`.
+    ridge : float or "auto", default="auto"
+        lambda: the initial value if it is learned, otherwise the value itself.
+    scale : {"auto", "standard", "unit", None}, default="auto"
+        Scaling of the inputs. Targets are always standardised.
+    distribution : str or object of :mod:`kernelwright.distributions`, default="auto"
+        "location-scale" (a mean and a scale for each row, one shape for all), "direct" (the distribution function at
+        many thresholds, learned by the CRPS), or "stacked" ("auto"): a mixture of both with the least leave-one-out
+        CRPS. The objects have settings: the range of the target, its transform, whether it is discrete.
+    warm_start, callback, random_state, verbose
+        As in :class:`EmbeddingClassifier`.
+
+    Attributes
+    ----------
+    embedding_ : FittedEmbedding
+        Locations, logarithms of scales and, if it has a weight, the direct estimate, as columns of one embedding. Parts
+        of it: ``kernel_``, ``ridge_`` (of the locations), ``points_``, ``coefficients_``, ``solver_``, ...
+    links_ : tuple of DistributionLink
+        For each target the map from outputs to its distribution: ``scale`` (transform, range, values), ``shape``,
+        ``direct`` (the weight of the direct estimate), ``trust``.
+    left_out_ : tuple of LeftOutTarget
+        For each target the leave-one-out outputs that the distribution was fitted to.
+    objective_, history_, n_iter_, batch_size_, n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    Far from all training rows, predictions approach the distribution of all targets, and :meth:`support` is near zero.
+    ``score`` is R^2. Rows without a target are left out with a warning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright import EmbeddingRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (300, 1))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * (2 + X[:, 0]) * rng.normal(size=300)  # the noise grows with x
+    >>> model = EmbeddingRegressor(random_state=0).fit(X[:200], y[:200])
+    >>> mean, std = model.predict([[-1.5], [1.5]], return_std=True)
+    >>> bool(std[0] < 0.12 < 0.25 < std[1])
+    True
+    >>> inside = [low <= t <= high for (low, high), t in zip(model.interval(X[200:]), y[200:])]
+    >>> bool(0.8 < np.mean(inside) <= 1)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = EMBEDDING_CONSTRAINTS | {"distribution": "no_validation"}
+
+    links_: tuple[DistributionLink, ...]
+    targets_: NumberTargets
+
+    def __init__(
+        self,
+        kernel: Kernel | str | None = None,
+        *,
+        features: FeatureMap | None = None,
+        learn: LearningMethod | str | None = "auto",
+        solver: Solver | str = "auto",
+        ridge: float | str = "auto",
+        scale: str | None = "auto",
+        distribution: Distribution | str = "auto",
+        warm_start: bool = False,
+        callback: Callable[[Step], Any] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.features = features
+        self.learn = learn
+        self.solver = solver
+        self.ridge = ridge
+        self.scale = scale
+        self.distribution = distribution
+        self.warm_start = warm_start
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> EmbeddingRegressor:
+        """Learn the hyperparameters, solve the embedding on all rows and fit the distribution to left-out rows.
+
+        Parameters
+        ----------
+        X : array-like
+            With ``features`` it may be a Dask array or data frame, whose rows are summed up where they are.
+        y : array-like of shape (n,) or (n, k)
+            Numbers; several targets share the kernel. Rows with a gap are left out.
+        sample_weight : array-like of shape (n,), optional
+            Relative row weights. Rows of weight zero are ignored.
+        groups : array-like of shape (n,), optional
+            Group labels of rows that belong together. Wherever rows are left out, whole groups are left out.
+        """
+        self._validate_params()
+        how = distribution_of(self.distribution, type(self).__name__)
+        with progress(self.verbose):
+            plan = plan_of(self, warm=starts_warm(self, self.__dict__.pop("_asked", None)))
+            rows, info, kept = check_number_rows(self, plan, X, y, sample_weight, groups)
+            random, held = generator(self.random_state), None
+            sample = (
+                Dataset.of(rows.take(rows.some_rows(np.random.default_rng(0)))) if isinstance(rows, Chunks) else rows
+            )
+            targets = NumberTargets.of(target_scales(sample, plan, how, random), sample.y)
+            plan = for_numbers(plan, targets)
+            if isinstance(rows, Chunks):
+                choice, running, embedded = fit_chunks(rows, plan, self.n_features_in_, random)
+                solver, scaler, solution = Explicit(), running.scaler, running.solution()
+                choice = replace(choice, ridge=running.ridge)
+            else:
+                parts = split(rows, plan)
+                data = prepare(rows, parts, plan)
+                plan = restarted(plan, self, data.scaler)
+                solver, scaler = plan.solver_for(len(data.embedded)), data.scaler
+                choice = learn(data.learned, plan, solver, random)
+                solution = solve(choice, data.embedded, solver, random)
+                embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)
+            embedding = embedding_of(solution, choice, scaler=scaler, rows=embedded, solver=solver)
+            spread = spread_of(choice.kernel, solution, solver, targets, how)
+            self.embedding_ = with_columns(embedding, spread)
+            self.links_, self.left_out_, self.targets_, self._info = spread.links, spread.left_out, targets, info
+            self._report(choice, held)
+        return self
+
+    def _report(self, choice: Choice, held: Dataset | None) -> None:
+        """Store the learning history, and predictions of held-out rows."""
+        self.objective_, self.history_, self.n_iter_ = choice.value, choice.history, max(len(choice.history), 1)
+        self.batch_size_ = choice.batch_size
+        self._asked, self._fitted_by = asked_for(self.kernel, self.features), settings_of(self)
+        self._holdout = None
+        if held is not None and len(held):
+            means = self._means(*self.embedding_.outputs(held.X, held.points))
+            self._holdout = (means, held.y, held.groups)
