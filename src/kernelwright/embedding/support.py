@@ -20,6 +20,7 @@ __all__ = ["UNUSUAL", "FeatureSupport", "KernelSupport", "Support", "nearest_oth
 
 UNUSUAL = 0.01  # share of training rows whose support is below one
 BLOCK_ROWS = 64  # rows of a kernel matrix read at once, so that they stay in the cache
+LARGEST = 1e12  # a level near zero would make support infinite
 SKETCH = 32  # random directions, the same for all rows: enough for leverages within a quarter
 
 
@@ -51,7 +52,7 @@ class KernelSupport(Support):
 
     def relative(self, nearest: Tensor) -> Tensor:
         """Return support in units of the level; all ones if the training points themselves have no support."""
-        return (nearest / self.level).clamp(min=0.0) if self.level > 0 else torch.ones_like(nearest)
+        return (nearest / self.level).clamp(0.0, LARGEST) if self.level > 0 else torch.ones_like(nearest)
 
 
 @saved("feature-support")

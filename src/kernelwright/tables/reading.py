@@ -37,7 +37,7 @@ MISSING = {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.
 MISSING |= {"NULL", "NaN", "None", "n/a", "nan", "null", "?"}  # those of pandas, and a question mark
 CHUNK = 1 << 24
 TEXT_FACTOR = 6  # memory that a table needs, as a multiple of its text
-PARQUET_EXTRA = "It needs pyarrow: pip install pyarrow."
+PARQUET_EXTRA = "It needs pyarrow: pip install 'kernelwright[parquet]'."
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NOT_TEXT = {
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
