@@ -56,7 +56,8 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The same as ``by="class"``.
     conformity : {"probability", "aps", "raps", "top_k"}, default="probability"
         The conformity score. "probability" (one minus the probability of the class) gives the smallest sets. The others
-        are scores of MAPIE (only for "split" and "prefit", not by class), which need ``pip install 'kernelwright[conformal]'``.
+        are scores of MAPIE (only for "split" and "prefit", not by class), which need
+        ``pip install 'kernelwright[conformal]'``.
     calibration_share : float, default=0.3
         Share of calibration rows for "split".
     n_folds : int, default=10

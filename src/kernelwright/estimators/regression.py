@@ -9,31 +9,31 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import ndtri
 from torch import Tensor
 
 from kernelwright.distributions.fitted import DistributionLink, LeftOutTarget, fit_distribution, log_residuals
 from kernelwright.distributions.number_targets import NumberTargets
 from kernelwright.distributions.options import Direct, Distribution, LocationScale
 from kernelwright.distributions.target import TargetScale, describe
-from kernelwright.distributions.transforms import TargetMap
+from kernelwright.distributions.transforms import IdentityMap, TargetMap
 from kernelwright.embedding.dual import embed
 from kernelwright.embedding.fitted import FittedEmbedding
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.estimators.arrows import FitPlan, gather, learn, solve
+from kernelwright.estimators.arrows import FitPlan, gather, learn
 from kernelwright.inputs.dataset import Dataset
 from kernelwright.kernels import Kernel
 from kernelwright.learning import Auto, EmpiricalRisk, Given, Rademacher
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import ClippedSquaredLoss, LogSquaredLoss, Loss
 from kernelwright.solvers import Exact, Solution, Solver
-from kernelwright.solvers.explicit import Explicit
 from kernelwright.solvers.solution import Columns
 from kernelwright.uncertainty.calibration import trust_by_evidence
 
 __all__ = ["Spread", "for_numbers", "predictions_of", "spread_of", "target_scales", "with_columns"]
 
 FINE_STEPS = 10  # of the default recipe: numbers deserve more than classes, and no mean of two kernels
-MAP_ROWS = 400  # that decide between maps of a target
+MAP_ROWS, MAP_STEPS = 400, 5  # rows that decide between maps of a target, and steps of each stage of learning
 BETTER_MAP = 0.99  # of the CRPS: another map than the identity must be better by this factor
 RIDGE_ROWS = 800  # that decide the ridges of scale and direct estimate
 NOISES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 1e4)  # n lambda
@@ -63,31 +63,65 @@ def target_scales(rows: Dataset, plan: FitPlan, how: Distribution, random: torch
             continue
         some = torch.randperm(len(rows), generator=random)[:MAP_ROWS].sort().values.numpy()
         sample = replace(rows.subset(some), y=column[some][:, None])
-        scores = [_score_of_map(scale, each, sample, plan, random) for each in maps]
-        best = int(np.argmin([score * (BETTER_MAP if number == 0 else 1.0) for number, score in enumerate(scores)]))
-        found.append(scale.mapped(maps[best], column, rows.weights))
+        best = _best_map(scale, maps, sample, plan, random)
+        found.append(scale.mapped(best, column, rows.weights))
     return tuple(found)
 
 
-def _score_of_map(
-    scale: TargetScale, target_map: TargetMap, rows: Dataset, plan: FitPlan, random: torch.Generator
-) -> float:
-    """Return the mean leave-one-out CRPS of a location with a constant scale."""
-    scale = scale.mapped(target_map, rows.y[:, 0], rows.weights)
-    method = Auto() if plan.method.learns else plan.method
-    small = replace(plan, kernel=copy.deepcopy(plan.kernel), method=method, callback=None)
-    small = for_numbers(small, NumberTargets.of((scale,), rows.y))
+def _best_map(
+    scale: TargetScale, maps: Sequence[TargetMap], rows: Dataset, plan: FitPlan, random: torch.Generator
+) -> TargetMap:
+    """Return the map with the least leave-one-out CRPS of a location with a constant scale.
+
+    The kernel is learned from normal scores of the targets, which are the same for all maps.
+    """
+    ranks = NormalScores.of(rows.y[:, 0])
+    method = Auto(max_iter=MAP_STEPS) if plan.method.learns else plan.method
+    small = replace(plan, kernel=copy.deepcopy(plan.kernel), method=method, callback=None, warm=False)
+    targets = NumberTargets.of((scale,), rows.y)
+    small = for_numbers(small, targets)
     data, _, _ = gather(rows, small)
-    solver = Explicit() if plan.explicit else Exact()
-    solution = solve(learn(data, small, solver, random), data, solver, random)
-    left_out, y = _left_out(solution), rows.y[:, 0]
-    residuals = (left_out.targets - left_out.outputs)[:, 0].numpy()
-    constant = np.full(len(residuals), float(log_residuals(residuals, left_out.weights).mean()))
-    y = scale.decode(left_out.targets[:, 0].numpy())
-    target = LeftOutTarget(y, left_out.weights, left_out.outputs[:, 0].numpy(), constant, None, np.ones(len(y)))
-    link = fit_distribution(scale, target, _marginal(scale, y, left_out.weights), 0.0)
-    prediction = link(target.location, target.log_scale, None, target.support)
-    return float(np.average(prediction.crps(y), weights=left_out.weights))
+    y = targets.decode(data.targets)[:, 0]
+    learned = learn(replace(data, targets=ranks(y), prior=torch.zeros(1).double()), small, Exact(), random)
+    with torch.no_grad():
+        K = learned.kernel.matrix(data.points)
+    scores = [_score_of_map(scale.mapped(each, y, data.weights.numpy()), y, K, data) for each in maps]
+    factors = [BETTER_MAP if isinstance(each, IdentityMap) else 1.0 for each in maps]
+    return maps[int(np.argmin(np.multiply(scores, factors)))]
+
+
+def _score_of_map(scale: TargetScale, y: np.ndarray, K: Tensor, data: TrainingSet) -> float:
+    """Return the mean leave-one-out CRPS, with the ridge that has the least squared loss."""
+    encoded = torch.from_numpy(scale.encode(y))[:, None]
+    rows, weights = (
+        replace(data, targets=encoded, prior=data.weights @ encoded / data.weights.sum()),
+        data.weights.numpy(),
+    )
+    outputs = [embed(K, rows, noise / rows.total_weight).leave_one_out() for noise in NOISES]
+    errors = [float(_mean_squares(encoded - each, data.weights)) for each in outputs]
+    location = outputs[int(np.argmin(errors))][:, 0].numpy()
+    log_scale = np.full(len(y), float(np.average(log_residuals(scale.encode(y) - location, weights), weights=weights)))
+    target = LeftOutTarget(y, weights, location, log_scale, None, np.ones(len(y)))
+    link = fit_distribution(scale, target, _marginal(scale, y, weights), 0.0)
+    return float(np.average(link(location, log_scale, None, target.support).crps(y), weights=weights))
+
+
+@dataclass(frozen=True)
+class NormalScores:
+    """Normal quantiles of the ranks of values."""
+
+    values: np.ndarray  # sorted
+    scores: np.ndarray
+
+    @classmethod
+    def of(cls, y: np.ndarray) -> NormalScores:
+        """Rank the values."""
+        distinct, counts = np.unique(y, return_counts=True)
+        return cls(distinct, ndtri((np.cumsum(counts) - 0.5 * counts) / len(y)))
+
+    def __call__(self, y: np.ndarray) -> Tensor:
+        """Return a column of scores."""
+        return torch.from_numpy(np.interp(y, self.values, self.scores))[:, None]
 
 
 def _marginal(scale: TargetScale, y: np.ndarray, weights: np.ndarray) -> np.ndarray:

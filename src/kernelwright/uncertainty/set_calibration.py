@@ -167,7 +167,9 @@ def calibrate_by_mapie(
     try:
         from mapie.classification import SplitConformalClassifier
     except ImportError as error:
-        raise ImportError(f"conformity={conformity!r} needs MAPIE: pip install 'kernelwright[conformal]', or use 'probability'.") from error
+        raise ImportError(
+            f"conformity={conformity!r} needs MAPIE: pip install 'kernelwright[conformal]', or use 'probability'."
+        ) from error
     model = SplitConformalClassifier(
         classifier,
         confidence_level=coverage,
