@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["DistributionLink", "LeftOutTarget", "fit_distribution", "log_residuals"]
 
 JUDGED = 2000  # left-out rows that are enough to weigh the two parts
+NARROWED = (1.0, 0.9, 0.8, 0.7, 0.6)
 SMALLEST_WEIGHT = 0.03  # of a part that is worth its columns
 
 
@@ -41,6 +43,8 @@ class DistributionLink:
         Distribution function of the target at its thresholds, over all rows.
     trust : float
         Weight of the model against the marginal distribution.
+    narrowed : float
+        Factor on the scale: beside a broad direct estimate, a narrower one has the least CRPS.
     """
 
     scale: TargetScale
@@ -48,6 +52,7 @@ class DistributionLink:
     direct: float
     marginal: np.ndarray
     trust: float = 1.0
+    narrowed: float = 1.0
 
     def __call__(
         self, location: np.ndarray, log_scale: np.ndarray, direct: np.ndarray | None, support: np.ndarray
@@ -65,7 +70,8 @@ class DistributionLink:
 
     def _smooth(self, location: np.ndarray, log_scale: np.ndarray) -> SmoothPart:
         scale = self.scale
-        spread = np.maximum(np.exp(np.clip(log_scale, -50.0, 50.0)), scale.least_scale(location))
+        spread = self.narrowed * np.exp(np.clip(log_scale, -50.0, 50.0))
+        spread = np.maximum(spread, scale.least_scale(location))
         return SmoothPart(
             location * scale.unit + scale.centre,
             spread * scale.unit,
@@ -129,12 +135,13 @@ def fit_distribution(
     link = DistributionLink(scale, shape, 0.0 if direct is None else direct, marginal, trust)
     if direct is not None or rows.direct is None:
         return link
-    weight = _direct_weight(link, rows.some(JUDGED))
-    return replace(link, direct=weight if weight >= SMALLEST_WEIGHT else 0.0)
+    weight, narrowed = min((_stacked(link, rows.some(JUDGED), each) for each in NARROWED), key=itemgetter(0))[1:]
+    return replace(link, direct=weight, narrowed=narrowed) if weight >= SMALLEST_WEIGHT else link
 
 
-def _direct_weight(link: DistributionLink, rows: LeftOutTarget) -> float:
-    """Return the weight of the direct estimate with the least mean CRPS, which is quadratic in the weight."""
+def _stacked(link: DistributionLink, rows: LeftOutTarget, narrowed: float) -> tuple[float, float, float]:
+    """Return the least mean CRPS, which is quadratic in the weight of the direct estimate, that weight, ``narrowed``."""
+    link = replace(link, narrowed=narrowed)
     smooth, table, scale = link._smooth(rows.location, rows.log_scale), link.scale.thresholds, link.scale
     assert rows.direct is not None
     direct = table.distribution(rows.direct)
@@ -153,4 +160,6 @@ def _direct_weight(link: DistributionLink, rows: LeftOutTarget) -> float:
         a, b, c = (first**2) @ widths, (second**2) @ widths, (first * second) @ widths
     smooth_score, direct_score, both_score = (float(rows.weights @ each) for each in (a, b, c))
     curvature = smooth_score + direct_score - 2.0 * both_score
-    return float(np.clip((smooth_score - both_score) / curvature, 0.0, 1.0)) if curvature > 0 else 0.0
+    w = min(max((smooth_score - both_score) / curvature, 0.0), 1.0) if curvature > 0 else 0.0
+    value = w * w * direct_score + (1 - w) ** 2 * smooth_score + 2 * w * (1 - w) * both_score
+    return value, w, narrowed

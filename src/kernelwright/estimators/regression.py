@@ -25,12 +25,12 @@ from kernelwright.inputs.dataset import Dataset
 from kernelwright.kernels import Kernel
 from kernelwright.learning import Auto, EmpiricalRisk, Given, Rademacher
 from kernelwright.numerics.threads import threads_for
-from kernelwright.objectives.losses import ClippedSquaredLoss, LogSquaredLoss, Loss
+from kernelwright.objectives.losses import ClippedSquaredLoss, LogCrpsLoss, LogSquaredLoss, Loss
 from kernelwright.solvers import Exact, Solution, Solver
 from kernelwright.solvers.solution import Columns
 from kernelwright.uncertainty.calibration import trust_by_evidence
 
-__all__ = ["Spread", "for_numbers", "predictions_of", "spread_of", "target_scales", "with_columns"]
+__all__ = ["Spread", "for_numbers", "learned_from", "predictions_of", "spread_of", "target_scales", "with_columns"]
 
 FINE_STEPS = 10  # of the default recipe: numbers deserve more than classes, and no mean of two kernels
 MAP_ROWS, MAP_STEPS = 400, 5  # rows that decide between maps of a target, and steps of each stage of learning
@@ -48,6 +48,17 @@ def for_numbers(plan: FitPlan, targets: NumberTargets) -> FitPlan:
     """Return the plan with these targets and the loss of numbers."""
     plan = replace(plan, targets=targets, loss=loss_for(plan), averages=False, fine_steps=FINE_STEPS)
     return replace(plan, method=Given()) if all(scale.constant for scale in targets.scales) else plan
+
+
+def learned_from(data: TrainingSet, plan: FitPlan, how: Distribution) -> tuple[TrainingSet, FitPlan]:
+    """Return the rows and the plan of learning: a direct estimate is learned by the CRPS, with indicators as targets."""
+    targets = plan.targets
+    if not isinstance(how, Direct) or not isinstance(plan.loss, LogSquaredLoss):
+        return data, plan
+    assert isinstance(targets, NumberTargets)
+    columns = torch.cat(_indicators(targets, targets.decode(data.targets)), 1)
+    prior = data.weights @ columns / data.weights.sum()
+    return replace(data, targets=columns, prior=prior), replace(plan, loss=LogCrpsLoss())
 
 
 # The scale of each target -------------------------------------------------------------------------------

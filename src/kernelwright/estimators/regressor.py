@@ -31,7 +31,7 @@ from kernelwright.estimators.checking import (
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS
 from kernelwright.estimators.predicting import PredictsNumbers
 from kernelwright.estimators.progress import progress
-from kernelwright.estimators.regression import for_numbers, spread_of, target_scales, with_columns
+from kernelwright.estimators.regression import for_numbers, learned_from, spread_of, target_scales, with_columns
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
 from kernelwright.inputs.blocks import Chunks
@@ -177,7 +177,7 @@ class EmbeddingRegressor(PredictsNumbers):
                 data = prepare(rows, parts, plan)
                 plan = restarted(plan, self, data.scaler)
                 solver, scaler = plan.solver_for(len(data.embedded)), data.scaler
-                choice = learn(data.learned, plan, solver, random)
+                choice = learn(*learned_from(data.learned, plan, how), solver, random)
                 solution = solve(choice, data.embedded, solver, random)
                 embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)
             embedding = embedding_of(solution, choice, scaler=scaler, rows=embedded, solver=solver)

@@ -19,6 +19,7 @@ __all__ = [
     "CalibratedLogLoss",
     "ClippedLogLoss",
     "ClippedSquaredLoss",
+    "LogCrpsLoss",
     "LogSquaredLoss",
     "Loss",
     "brier_loss",
@@ -108,6 +109,20 @@ class LogSquaredLoss:
         residual = outputs - rows.targets
         mean = (share * residual * residual).sum(0).clamp(min=SMALLEST_ERROR)
         return 0.5 * float(mean.log().mean()), share * residual / (mean * len(mean))
+
+
+@dataclass(frozen=True)
+class LogCrpsLoss:
+    """The logarithm of the mean CRPS: all columns are weighted indicators of one target, whose squares are summed.
+
+    The logarithm makes it independent of units, as in :class:`LogSquaredLoss`.
+    """
+
+    def __call__(self, outputs: Tensor, rows: TrainingSet) -> tuple[float, Tensor]:
+        """Return the loss at the rows, and its gradient in the outputs."""
+        value, slope = brier_loss(outputs, rows.targets, rows.weights)
+        value = max(value, SMALLEST_ERROR)
+        return math.log(value), slope / value
 
 
 @dataclass(frozen=True)
