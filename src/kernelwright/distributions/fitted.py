@@ -140,7 +140,10 @@ def fit_distribution(
 
 
 def _stacked(link: DistributionLink, rows: LeftOutTarget, narrowed: float) -> tuple[float, float, float]:
-    """Return the least mean CRPS, which is quadratic in the weight of the direct estimate, that weight, ``narrowed``."""
+    """Return the least mean CRPS, the weight of the direct estimate that has it, and ``narrowed``.
+
+    The score is quadratic in the weight.
+    """
     link = replace(link, narrowed=narrowed)
     smooth, table, scale = link._smooth(rows.location, rows.log_scale), link.scale.thresholds, link.scale
     assert rows.direct is not None

@@ -51,7 +51,7 @@ def for_numbers(plan: FitPlan, targets: NumberTargets) -> FitPlan:
 
 
 def learned_from(data: TrainingSet, plan: FitPlan, how: Distribution) -> tuple[TrainingSet, FitPlan]:
-    """Return the rows and the plan of learning: a direct estimate is learned by the CRPS, with indicators as targets."""
+    """Return rows and plan of learning: a direct estimate is learned by the CRPS, with indicators as targets."""
     targets = plan.targets
     if not isinstance(how, Direct) or not isinstance(plan.loss, LogSquaredLoss):
         return data, plan
