@@ -20,10 +20,11 @@ from kernelwright.distributions.shape import ResidualShape
 from kernelwright.distributions.target import TargetScale
 from kernelwright.storage.saved import saved
 
-__all__ = ["DistributionLink", "LeftOutTarget", "fit_distribution", "log_residuals"]
+__all__ = ["LARGEST_WEIGHT", "DistributionLink", "LeftOutTarget", "fit_distribution", "log_residuals"]
 
 JUDGED = 2000  # left-out rows that are enough to weigh the two parts
 NARROWED = (1.0, 0.9, 0.8, 0.7, 0.6)
+LARGEST_WEIGHT = 0.99  # of a table of thresholds, which has no tails: no target may have the density zero
 SMALLEST_WEIGHT = 0.03  # of a part that is worth its columns
 
 
@@ -84,8 +85,7 @@ class DistributionLink:
     def _mixture(self, smooth: SmoothPart, table: np.ndarray, share: np.ndarray) -> Prediction:
         scale = self.scale
         if scale.values is None:
-            knots = np.append(max(scale.thresholds.start, scale.low), np.minimum(scale.thresholds.values, scale.high))
-            knots = np.maximum.accumulate(knots + np.arange(len(knots)) * 1e-14 * max(np.ptp(knots), 1e-300))
+            knots = np.append(scale.thresholds.start, scale.thresholds.values)
             return ContinuousPrediction(smooth, TablePart(knots, np.hstack([np.zeros((len(table), 1)), table])), share)
         between = 0.5 * (scale.values[:-1] + scale.values[1:])
         rounded = smooth.cdf(np.broadcast_to(between, (len(share), len(between))))
@@ -93,6 +93,7 @@ class DistributionLink:
         return DiscretePrediction(scale.values, below)
 
 
+@saved("left-out-target")
 @dataclass(frozen=True)
 class LeftOutTarget:
     """Targets and outputs of rows by embeddings that have not seen them."""
@@ -136,6 +137,7 @@ def fit_distribution(
     if direct is not None or rows.direct is None:
         return link
     weight, narrowed = min((_stacked(link, rows.some(JUDGED), each) for each in NARROWED), key=itemgetter(0))[1:]
+    weight = min(weight, 1.0 if scale.values is not None else LARGEST_WEIGHT)
     return replace(link, direct=weight, narrowed=narrowed) if weight >= SMALLEST_WEIGHT else link
 
 

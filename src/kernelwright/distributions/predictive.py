@@ -100,7 +100,10 @@ class SmoothPart:
         return np.where((t < self.low) | (t > self.high), 0.0, inside / (last - first))
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean and the mean square of each row."""
+        """Return the mean and the mean square of each row, over the central 99.5 percent.
+
+        Beyond, a heavy tail of a logarithm would have no mean.
+        """
         y = self.quantile(np.broadcast_to(MOMENT_LEVELS, (len(self.location), len(MOMENT_LEVELS))))
         return y.mean(1), np.square(y).mean(1)
 
@@ -174,7 +177,8 @@ class ContinuousPrediction(Prediction):
         return first, second
 
     def cdf(self, t: np.ndarray) -> np.ndarray:  # noqa: D102
-        return self._mixed(lambda part: part.cdf(t))
+        inside = self._mixed(lambda part: part.cdf(t))
+        return np.where(t < self.smooth.low, 0.0, np.where(t >= self.smooth.high, 1.0, inside))
 
     def quantile(self, levels: np.ndarray) -> np.ndarray:
         """Return the quantiles: between those of the two parts, found by bisection."""
@@ -185,7 +189,7 @@ class ContinuousPrediction(Prediction):
         rows = self._rows(both)
         found = [smooth[both], rows.table.quantile(levels[both])]
         smooth[both] = rows._bisected(levels[both], np.minimum(*found), np.maximum(*found))
-        return smooth
+        return np.clip(smooth, self.smooth.low, self.smooth.high)
 
     def _rows(self, chosen: np.ndarray) -> ContinuousPrediction:
         s = self.smooth

@@ -12,7 +12,13 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from kernelwright.distributions.fitted import DistributionLink, LeftOutTarget, fit_distribution, log_residuals
+from kernelwright.distributions.fitted import (
+    LARGEST_WEIGHT,
+    DistributionLink,
+    LeftOutTarget,
+    fit_distribution,
+    log_residuals,
+)
 from kernelwright.distributions.number_targets import NumberTargets
 from kernelwright.distributions.options import Direct, Distribution, LocationScale
 from kernelwright.distributions.target import TargetScale, describe
@@ -204,13 +210,10 @@ def spread_of(kernel: Kernel, solution: Solution, solver: Solver, targets: Numbe
 
 
 def _weight_of_direct(scale: TargetScale, how: Distribution) -> float | None:
-    """Return the weight of the direct estimate, or None if left-out rows decide it.
-
-    A table of thresholds has no tails: the smooth part keeps a hundredth, so that no target has the density zero.
-    """
+    """Return the weight of the direct estimate, or None if left-out rows decide it."""
     if isinstance(how, LocationScale) or scale.constant:
         return 0.0
-    return (1.0 if scale.values is not None else 0.99) if isinstance(how, Direct) else None
+    return (1.0 if scale.values is not None else LARGEST_WEIGHT) if isinstance(how, Direct) else None
 
 
 def _log_scales(solution: Solution) -> Tensor:

@@ -61,7 +61,7 @@ def _as_number(value: Any, row: int) -> float:
     try:
         return float(value)  # a decimal, or text that is a number
     except (TypeError, ValueError):
-        raise ValueError(TEXT.format(value=value, row=row)) from None
+        raise ValueError(TEXT.format(value=str(value), row=row)) from None
 
 
 def check_numbers(y: Any) -> tuple[np.ndarray, bool]:

@@ -127,9 +127,9 @@ class LogCrpsLoss:
 
 @dataclass(frozen=True)
 class ClippedSquaredLoss:
-    """The mean of ``min(|f - y| / limit, 1)^2``: a bounded loss for numbers, as a bound on the risk requires.
+    """The mean of ``min(|f - y|, limit)^2``: a bounded loss for numbers, as a bound on the risk requires.
 
-    It is at most one, and its slope is at most ``2 / limit``. The gradient is zero beyond the limit.
+    It is at most ``limit^2``, and its slope is at most ``2 limit``. The gradient is zero beyond the limit.
     """
 
     limit: float = 3.0  # in standard deviations of the target
@@ -137,9 +137,9 @@ class ClippedSquaredLoss:
     def __call__(self, outputs: Tensor, rows: TrainingSet) -> tuple[float, Tensor]:
         """Return the mean loss at the rows, and its gradient in the outputs."""
         share = (rows.weights / rows.weights.sum())[:, None] / outputs.shape[1]
-        away = (outputs - rows.targets) / self.limit
-        value = (share * away.square().clamp(max=1.0)).sum()
-        return float(value), torch.where(away.abs() < 1.0, 2.0 * share * away / self.limit, 0.0)
+        away = outputs - rows.targets
+        value = (share * away.square().clamp(max=self.limit**2)).sum()
+        return float(value), torch.where(away.abs() < self.limit, 2.0 * share * away, 0.0)
 
 
 @dataclass(frozen=True)
