@@ -30,6 +30,7 @@ from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.labels import class_labels, one_hot
 from kernelwright.inputs.weights import row_weights
 from kernelwright.kernels import (
+    Brownian,
     ConvexSum,
     Gaussian,
     KroneckerDelta,
@@ -63,6 +64,7 @@ KERNELS: dict[str, Callable[[int], Any]] = {  # by number of columns
     "linear": lambda d: Linear(),
     "polynomial 2": lambda d: PolynomialKernel(2),
     "polynomial 5": lambda d: PolynomialKernel(5, lengthscale=2.0),
+    "Brownian": lambda d: Brownian(),
     "delta": lambda d: KroneckerDelta(),
     "sum": lambda d: Gaussian("median") + 0.5 * Linear(),
     "product": lambda d: Gaussian("median", ard=True) * PolynomialKernel(2),

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from torch import Tensor
 
 from kernelwright.kernels import (
+    Brownian,
     Constant,
     ConvexSum,
     Gaussian,
@@ -103,6 +104,8 @@ CASES = [
     ),
     Case("linear", Linear, naive.linear),
     Case("polynomial", lambda: Polynomial(degree=3, lengthscale=1.5, offset=0.5), naive.polynomial(3, 1.5, 0.5)),
+    Case("brownian", Brownian, naive.brownian(np.zeros(N_FEATURES))),
+    Case("brownian-origin", lambda: Brownian([0.5, 0.0, -1.0, 2.0]), naive.brownian([0.5, 0.0, -1.0, 2.0])),
     Case("delta", KroneckerDelta, lambda x, z: float((x == z).all())),
     Case("constant", lambda: Constant(2.5), lambda x, z: 2.5),
     Case("cosine", lambda: Cosine(2.0), lambda x, z: float(np.prod(np.cos((x - z) / 2.0)))),

@@ -66,6 +66,13 @@ def polynomial(degree: int, lengthscale: float, offset: float) -> Pair:
     return lambda x, z: (linear(x, z) / lengthscale**2 + offset) ** degree
 
 
+def brownian(origin: Any) -> Pair:
+    def norm(x: np.ndarray) -> float:
+        return math.sqrt(sum(a * a for a in x))
+
+    return lambda x, z: (norm(x - np.array(origin)) + norm(z - np.array(origin)) - norm(x - z)) / 2
+
+
 def tabular(lengthscale: Any, smooth: float, rank_scale: float, weights: Sequence[float]) -> Pair:
     def pair(x: np.ndarray, z: np.ndarray) -> float:
         half = len(x) // 2

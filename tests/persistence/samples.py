@@ -139,6 +139,7 @@ def _kernels() -> Iterator[Sample]:
         kernels.RationalQuadratic(1.5, mixture=2.0),
         kernels.Linear(),
         kernels.Polynomial(3, offset=0.5),
+        kernels.Brownian([0.5, -1.0]),
         kernels.Constant(2.0),
         kernels.Linear() * kernels.Gaussian(1.0),
         3.0 * kernels.Linear(),

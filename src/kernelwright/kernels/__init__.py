@@ -1,6 +1,7 @@
 """Kernels: symmetric functions of two points, with learnable parameters."""
 
 from kernelwright.kernels.base import Constant, ConvexSum, Kernel, Product, Scaled, Sum
+from kernelwright.kernels.brownian import Brownian
 from kernelwright.kernels.feature import FeatureKernel
 from kernelwright.kernels.precomputed import Precomputed
 from kernelwright.kernels.string import Spectrum
@@ -8,6 +9,7 @@ from kernelwright.kernels.tabular import Tabular
 from kernelwright.kernels.vector import Gaussian, KroneckerDelta, Laplace, Linear, Matern, Polynomial, RationalQuadratic
 
 __all__ = [
+    "Brownian",
     "Constant",
     "ConvexSum",
     "FeatureKernel",
