@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
-from kernelwright import learning
+from kernelwright import learning, solvers
 from kernelwright.embedding import fitted
 from kernelwright.errors import MemoryBudgetError, NumericalError
 from kernelwright.estimators import ConditionalMeanEmbedding, EmbeddingClassifier
@@ -82,7 +82,7 @@ NEW = np.linspace(-1.2, 1.2, 25)[:, None]
 def test_weights_are_equation_2(sine):
     X, y = sine
     kernel = Gaussian(lengthscale=0.5)
-    model = ConditionalMeanEmbedding(kernel, ridge=1e-3, learn=None).fit(X, y)
+    model = ConditionalMeanEmbedding(kernel, ridge=1e-3, learn=None, prior="zero").fit(X, y)
     expected = naive_weights(kernel(X), kernel(NEW, X), 1e-3)
     np.testing.assert_allclose(model.weights(NEW), expected, atol=1e-10)
     assert model.ridge_ == 1e-3
@@ -95,7 +95,7 @@ def test_equal_rows_share_their_weight_and_change_nothing_else(sine):
     X = np.vstack([X, X[:5], X[:2], X[:3]])
     y = np.concatenate([y, y[:5], y[:2], y[5:8]])  # the last three: equal inputs, other targets
     kernel = Laplace(lengthscale=0.5)
-    model = ConditionalMeanEmbedding(kernel, ridge=1e-2, learn=None).fit(X, y)
+    model = ConditionalMeanEmbedding(kernel, ridge=1e-2, learn=None, prior="zero").fit(X, y)
     assert len(model.points_) == 23
     expected = naive_weights(kernel(X), kernel(NEW, X), 1e-2)
     np.testing.assert_allclose(model.weights(NEW), expected, atol=1e-10)
@@ -106,7 +106,7 @@ def test_equal_rows_share_their_weight_and_change_nothing_else(sine):
 def test_mean_equals_kernel_ridge_regression(sine, shape):
     X, y = sine
     Y = y if len(shape) == 1 else np.column_stack([y, y**2, X[:, 0]])[:, : shape[1]]
-    model = ConditionalMeanEmbedding(Gaussian(lengthscale=0.4), ridge=2e-3, learn=None).fit(X, Y)
+    model = ConditionalMeanEmbedding(Gaussian(lengthscale=0.4), ridge=2e-3, learn=None, prior="zero").fit(X, Y)
     rival = KernelRidge(alpha=len(X) * 2e-3, kernel="rbf", gamma=1 / (2 * 0.4**2)).fit(X, Y)
     assert model.expectation(NEW).shape == (25, *shape[1:])
     np.testing.assert_allclose(model.expectation(NEW), rival.predict(NEW), atol=1e-10)
@@ -130,7 +130,7 @@ def test_labels_equal_the_classifier():
     X, y = load_iris(return_X_y=True)
     labels = np.array(["setosa", "versicolor", "virginica"])[y]
     kernel = Gaussian(lengthscale=1.5)
-    model = ConditionalMeanEmbedding(kernel, ridge=1e-3, learn=None).fit(X[::2], labels[::2])
+    model = ConditionalMeanEmbedding(kernel, ridge=1e-3, learn=None, prior="zero").fit(X[::2], labels[::2])
     rival = EmbeddingClassifier(kernel, ridge=1e-3, learn=None).fit(X[::2], labels[::2])
     np.testing.assert_array_equal(model.classes_, rival.classes_)
     np.testing.assert_allclose(model.expectation(X), rival.raw_outputs(X), atol=1e-10)
@@ -194,7 +194,7 @@ def test_leave_one_out_objective_equals_brute_force(kind):
     X, targets = targets_of_all_kinds()
     Y = targets[kind]
     kernel, L = Gaussian(lengthscale=0.8, ard=True), default_target_gram(Y)
-    model = ConditionalMeanEmbedding(kernel, ridge=5e-3, learn=LeaveOneOut(0.0)).fit(X, Y)
+    model = ConditionalMeanEmbedding(kernel, ridge=5e-3, learn=LeaveOneOut(0.0), prior="zero").fit(X, Y)
     each = np.arange(len(Y))
     assert model.history_[0].objective == pytest.approx(refit_loss(kernel(X), L, 5e-3, each), abs=1e-8)
     assert model.objective_ == pytest.approx(refit_loss(model.kernel_(X), L, model.ridge_, each), abs=1e-8)
@@ -207,7 +207,7 @@ def test_folds_objective_equals_brute_force(kind):
     X, targets = targets_of_all_kinds()
     Y = targets[kind]
     kernel, L = Laplace(lengthscale=1.5), default_target_gram(Y)
-    model = ConditionalMeanEmbedding(kernel, ridge=5e-3, learn=Folds(4, optimizer=LBFGS(5))).fit(X, Y)
+    model = ConditionalMeanEmbedding(kernel, ridge=5e-3, learn=Folds(4, optimizer=LBFGS(5)), prior="zero").fit(X, Y)
     # Rows take turns after sorting by inputs, for labels by class first.
     order = np.lexsort([X[:, 1], X[:, 0], Y if kind == "labels" else np.zeros(len(Y))])
     folds = np.empty(len(Y), dtype=int)
@@ -221,7 +221,9 @@ def test_folds_objective_equals_brute_force(kind):
 def test_given_target_kernels_are_used_as_given(target_kernel):
     X, targets = targets_of_all_kinds()
     Y = 10 * targets["vectors"] + 4
-    model = ConditionalMeanEmbedding(Gaussian(), ridge=1e-2, learn=LeaveOneOut(0.0), target_kernel=target_kernel)
+    model = ConditionalMeanEmbedding(
+        Gaussian(), ridge=1e-2, learn=LeaveOneOut(0.0), target_kernel=target_kernel, prior="zero"
+    )
     model.fit(X, Y)
     expected = refit_loss(Gaussian()(X), target_kernel(Y), 1e-2, np.arange(len(Y)))
     assert model.history_[0].objective == pytest.approx(expected, rel=1e-8)
@@ -238,26 +240,29 @@ def test_what_is_learned_does_not_depend_on_the_scale_of_the_target_kernel():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_score_is_the_loss_in_the_space_of_the_target_kernel(kind):
+def test_losses_are_squared_distances_in_the_space_of_the_target_kernel(kind):
     X, targets = targets_of_all_kinds()
     Y, B = targets[kind], np.arange(30, 42)
     target_kernel = None if kind == "labels" else Matern()
-    model = ConditionalMeanEmbedding(Gaussian(), ridge=1e-2, learn=None, target_kernel=target_kernel)
+    model = ConditionalMeanEmbedding(Gaussian(), ridge=1e-2, learn=None, target_kernel=target_kernel, prior="zero")
     model.fit(X[:30], Y[:30])
     L = default_target_gram(Y) if kind == "labels" else Matern()(Y.reshape(len(Y), -1))
     W = naive_weights(Gaussian()(X[:30]), Gaussian()(X[30:], X[:30]), 1e-2)
     loss = [L[i, i] - 2 * w @ L[:30, i] + w @ L[:30, :30] @ w for w, i in zip(W, B, strict=True)]
-    assert model.score(X[30:], Y[30:]) == pytest.approx(-np.mean(loss), abs=1e-10)
+    np.testing.assert_allclose(model.losses(X[30:], Y[30:]), loss, atol=1e-10)
+    of_marginal = [L[i, i] - 2 * L[:30, i].mean() + L[:30, :30].mean() for i in B]
+    assert model.score(X[30:], Y[30:]) == pytest.approx(1 - np.mean(loss) / np.mean(of_marginal), abs=1e-10)
 
 
 def test_score_of_a_label_that_was_never_seen():
     X, targets = targets_of_all_kinds()
     model = ConditionalMeanEmbedding(Gaussian(), ridge=1e-2, learn=None).fit(X, targets["labels"])
     p = model.expectation(X[:1])
-    assert model.score(X[:1], ["other"]) == pytest.approx(-1 - (p**2).sum())
+    np.testing.assert_allclose(model.losses(X[:1], ["other"]), 1 + (p**2).sum())
+    assert np.isfinite(model.score(X[:1], ["other"]))
 
 
-@pytest.mark.parametrize("learn", ["auto", "leave-one-out", "folds"])
+@pytest.mark.parametrize("learn", ["auto", "leave-one-out", "folds", "rademacher", "held-out"])
 def test_learning_beats_the_median_heuristic_on_new_rows(learn):
     rng = np.random.default_rng(5)
     X = rng.uniform(-1, 1, (360, 4))
@@ -270,7 +275,7 @@ def test_learning_beats_the_median_heuristic_on_new_rows(learn):
         .score(X[test], y[test])
         for word in (learn, "median")
     )
-    assert learned > 0.75 * median  # scores are minus the loss
+    assert 1 - learned < 0.75 * (1 - median)
 
 
 def test_same_seed_same_result_and_row_order_does_not_matter():
@@ -470,13 +475,15 @@ def test_precomputed_kernel_equals_the_kernel(sine):
 def test_strings_as_inputs_and_as_targets():
     words = ["abab", "abba", "baba", "xyxy", "yxyx", "xxyy"]
     lengths = [0.0, 0.1, 0.2, 1.0, 1.1, 1.2]
-    model = ConditionalMeanEmbedding(Spectrum(k=2), ridge=1e-2, learn=None).fit(words, lengths)
+    model = ConditionalMeanEmbedding(Spectrum(k=2), ridge=1e-2, learn=None, prior="zero").fit(words, lengths)
     near, far = model.expectation(["abab", "xyxy"])
     assert near < 0.3
     assert far > 0.7
     # A kernel between labels: here most of them occur once.
     X = np.array(lengths)[:, None]
-    model = ConditionalMeanEmbedding(Gaussian(), learn=LeaveOneOut(0.0), target_kernel=Spectrum(k=2)).fit(X, words)
+    model = ConditionalMeanEmbedding(Gaussian(), learn=LeaveOneOut(0.0), target_kernel=Spectrum(k=2), prior="zero").fit(
+        X, words
+    )
     expected = refit_loss(Gaussian()(X), Spectrum(k=2)(words), 0.01, np.arange(6))
     assert model.history_[0].objective == pytest.approx(expected, abs=1e-8)
     assert model.sample(X, 2).shape == (6, 2)
@@ -488,7 +495,9 @@ def test_strings_as_inputs_and_as_targets():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_checks():
     check_estimator(ConditionalMeanEmbedding(learn=learning.Auto(max_iter=2)))
-    check_estimator(ConditionalMeanEmbedding(learn=Folds(optimizer=LBFGS(2)), prior="marginal"))
+    check_estimator(
+        ConditionalMeanEmbedding(learn=Folds(optimizer=LBFGS(2)), prior="zero", solver=solvers.Landmarks(15))
+    )
 
 
 def test_clone_pickle_and_the_given_kernels_stay_untouched(sine):
@@ -515,7 +524,9 @@ def test_grid_search_over_the_kernel(sine):
     ("settings", "message"),
     [
         ({"ridge": 0.0}, "'ridge' parameter"),
-        ({"learn": "rademacher"}, "'learn' parameter"),
+        ({"learn": "cross-validation"}, "'learn' parameter"),
+        ({"solver": "fourier"}, "'solver' parameter"),
+        ({"solver": solvers.Fourier(10)}, "must be 'auto', 'exact'"),
         ({"kernel": "rbf"}, "'kernel' parameter"),
         ({"prior": None}, "'prior' parameter"),
         ({"learn": Folds(1)}, "'n_folds' parameter"),
@@ -640,12 +651,6 @@ def test_a_matrix_that_is_no_kernel_is_refused_with_advice(sine):
     D[1, 0] = D[0, 1] = np.nan
     with pytest.raises(ValueError, match="row 0 and column 1 is NaN"):
         ConditionalMeanEmbedding("precomputed").fit(D, y)
-
-
-@pytest.mark.parametrize("share", [{"kernel_share": 0.5}, {"holdout_share": 0.2}])
-def test_shares_of_the_rows_are_refused(sine, share):
-    with pytest.raises(ValueError, match="learns from all rows"):
-        ConditionalMeanEmbedding(learn=Folds(3, **share)).fit(*sine)
 
 
 def test_the_prior_is_that_of_the_fit(sine):

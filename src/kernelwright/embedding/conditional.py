@@ -56,14 +56,22 @@ class MergedRows:
         strata = number if classes else torch.zeros_like(number)
         return TrainingSet.of(self.points, targets, weights=counts, counts=counts, prior=prior, strata=strata)
 
+    def means(self, values: np.ndarray) -> np.ndarray:
+        """Return the mean over the rows of each point of values of the given rows, a column for each component."""
+        # Equal rows share a weight equally, so only their mean matters.
+        return np.column_stack([np.bincount(self.place, column, len(self.counts)) / self.counts for column in values.T])
 
-def merge_rows(X: Any, number: np.ndarray, kernel: Kernel, scale: str | None) -> MergedRows:
-    """Merge rows with equal inputs and targets, then scale and encode them; only vectors are scaled."""
+
+def merge_rows(X: Any, number: np.ndarray, kernel: Kernel, scale: str | None, scaler: Any = None) -> MergedRows:
+    """Merge rows with equal inputs and targets, then scale and encode them; only vectors are scaled.
+
+    A given ``scaler`` was fitted to other rows.
+    """
     ones = np.ones(len(number))
     if not kernel.takes_vectors:
         return MergedRows(kernel.encode_training(X), number, ones, np.arange(len(number)))
     rows, place = Dataset(X, None, number, ones).merged()
-    scaler = fit_scaler(scale, rows.X, rows.weights)
+    scaler = fit_scaler(scale, rows.X, rows.weights) if scaler is None else scaler
     points = kernel.encode(rows.X if scaler is None else scaler.transform(rows.X))
     return MergedRows(points, rows.y, rows.weights, place, scaler)
 
@@ -112,14 +120,18 @@ class FactorisedEmbedding:
         weights, number = self.weights(K), torch.from_numpy(self.rows.number)
         return torch.zeros(len(K), int(number.max()) + 1, dtype=torch.float64).index_add_(1, number, weights)
 
+    def whole_masses(self, K: Tensor) -> Tensor:
+        """Return masses of the distinct targets that sum to one."""
+        counts = torch.from_numpy(self.rows.counts)
+        shares = torch.bincount(torch.from_numpy(self.rows.number), counts) / counts.sum()
+        return whole(self.masses(K), shares)
+
     def solve(self, values: np.ndarray) -> tuple[Tensor, Tensor]:
         """Return the value of ``E[g(Y) | x]`` far from all data, and the coefficients of k(x) in it.
 
         ``values`` are the values of g at the target of each given row, a column for each component of g.
         """
-        counts, place = self.rows.counts, self.rows.place
-        # Equal rows share a weight equally, so only their mean matters.
-        merged = np.column_stack([np.bincount(place, column, len(counts)) / counts for column in values.T])
+        counts, merged = self.rows.counts, self.rows.means(values)
         means = torch.from_numpy(counts @ merged / counts.sum() * self.fills)
         return means, self.factor.solve(torch.from_numpy(merged) - means)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from torch import Tensor
 from kernelwright.inputs.any_targets import DistinctTargets, kind_of
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import Gaussian, Kernel, KroneckerDelta
-from kernelwright.numerics.linalg import low_rank_root
+from kernelwright.numerics.linalg import factorise, low_rank_root
 from kernelwright.storage.saved import saved
 
-__all__ = ["TargetFeatures", "TargetSpace"]
+__all__ = ["TargetFeatures", "TargetSpace", "spread_over"]
 
 ROOT_TOLERANCE = 1e-10  # relative to the largest l(y, y): what the target features may leave out
+COARSE_TOLERANCE = 1e-6  # the same, if features are extended from some of the targets to the others
+ROOT_TARGETS = 2000  # distinct targets whose kernel matrix is held to find features
+MOST_FEATURES = 200  # of a target; more change what is learned by less than the noise does
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class TargetFeatures:
 
     table: Tensor  # a row for each distinct target
     unit: float
+    missing: float = 0.0  # mean over the rows of what the features leave out of l(y, y), in the same unit
 
 
 @saved("target-space")
@@ -76,6 +81,14 @@ class TargetSpace:
         found.kernel.prepare_(found.points(found.values), torch.from_numpy(found.counts).double())
         return found
 
+    def subset(self, chosen: np.ndarray) -> TargetSpace:
+        """Return the space of some of the targets, with the same kernel and scale."""
+        return replace(self, values=self.values[chosen], counts=self.counts[chosen])
+
+    def counted(self, counts: np.ndarray) -> TargetSpace:
+        """Return the space with other counts."""
+        return replace(self, counts=counts)
+
     @property
     def kind(self) -> str:
         """The kind of the targets: "labels", "numbers" or "vectors"."""
@@ -101,10 +114,36 @@ class TargetSpace:
         return torch.from_numpy(self.counts / self.counts.sum())
 
     def features(self) -> TargetFeatures:
-        """Return features Psi of the distinct targets, with ``Psi Psi^T = L`` up to their unit."""
-        root = low_rank_root(self.gram(), ROOT_TOLERANCE)
-        unit = float(self.marginal() @ (root * root).sum(1)) or 1.0
-        return TargetFeatures(root / math.sqrt(unit), unit)
+        """Return features Psi of the distinct targets, with ``Psi Psi^T = L`` up to their unit.
+
+        At most 200 columns are kept (except for the Kronecker delta): the first ones of a pivoted Cholesky
+        factor, which leave out least. With more than 2000 distinct targets, features are those of some targets,
+        extended to the others: ``Psi(y) = l(y, some) R (R^T R)^-1`` with ``L_some = R R^T``.
+        """
+        some, most = spread_over(len(self.values), ROOT_TARGETS), MOST_FEATURES
+        if isinstance(self.kernel, KroneckerDelta):
+            most = ROOT_TARGETS
+        if len(some) == len(self.values):
+            table = low_rank_root(self.gram(), ROOT_TOLERANCE)[:, :most]
+        else:
+            known = self.points(self.values[some])
+            with torch.no_grad():
+                root = low_rank_root(self.kernel.forward(known), COARSE_TOLERANCE)[:, :most]
+                extend = factorise(root.T @ root).solve(root.T.contiguous()).T
+                table = torch.cat([self.kernel.forward(y, known) @ extend for y in self._blocks()])
+        with torch.no_grad():
+            total = float(self.marginal() @ self.kernel.diag(self.points(self.values)))
+        found = float(self.marginal() @ (table * table).sum(1))
+        unit = found or 1.0
+        return TargetFeatures(table / math.sqrt(unit), unit, max(total - found, 0.0) / unit)
+
+    def _blocks(self) -> Iterator[Tensor]:
+        """Yield the distinct targets as their kernel sees them, some at a time."""
+        return iter(self.points(self.values).split(ROOT_TARGETS))
+
+    def of_rows(self, targets: DistinctTargets) -> TargetSpace:
+        """Return the space of other targets, with the same kernel and scale."""
+        return replace(self, values=targets.values, counts=targets.counts)
 
     def refuse_others(self, Y: np.ndarray) -> None:
         """Raise an error for targets of another kind or shape."""
@@ -114,12 +153,25 @@ class TargetSpace:
                 f"{self.kind}{_length(self.values)}. Got {kind_of(Y)}{_length(Y)} instead."
             )
 
+    def largest(self) -> float:
+        """Return ``sup l(y, y)``; for an unbounded kernel, the largest value over the targets."""
+        with torch.no_grad():
+            return float(self.kernel.sup_diag(None if self.kernel.bounded else self.points(self.values)))
+
     def squared_distances(self, masses: Tensor, Y: np.ndarray, gram: Tensor) -> Tensor:
-        """Return ``|l(y, .) - mu|^2`` for targets y and embeddings mu, each a row of masses of distinct targets."""
+        """Return ``|l(y, .) - mu|^2`` for targets y and embeddings mu, each a row of masses of distinct targets.
+
+        One row of masses serves all targets.
+        """
         points, known = self.points(Y), self.points(self.values)
         with torch.no_grad():
             cross = self.kernel.forward(points, known)
             return ((masses @ gram - 2.0 * cross) * masses).sum(1) + self.kernel.diag(points)
+
+
+def spread_over(n: int, size: int) -> np.ndarray:
+    """Return at most ``size`` of n indices, evenly spread."""
+    return np.arange(n) if n <= size else np.linspace(0, n - 1, size).astype(np.int64)
 
 
 def _length(Y: np.ndarray) -> str:

@@ -46,6 +46,7 @@ __all__ = [
     "refuse_if_too_large",
     "solve",
     "split",
+    "split_units",
 ]
 
 MERGE_UP_TO = 5000  # rows; beyond, merging equal rows costs more than it saves
@@ -114,16 +115,17 @@ def split(rows: Dataset, plan: FitPlan) -> RowSplit:
     if method.kernel_share is None and method.holdout_share is None:
         return RowSplit(everything, everything, np.arange(0))
     if rows.groups is None:
-        return _split_units(len(rows), method, plan.random_state)
+        return split_units(len(rows), method, plan.random_state)
     names = np.unique(rows.groups)
-    units = _split_units(len(names), method, plan.random_state)
+    units = split_units(len(names), method, plan.random_state)
     learned, solved, held = (
         np.flatnonzero(np.isin(rows.groups, names[part])) for part in (units.learned, units.solved, units.held)
     )
     return RowSplit(learned, learned if method.kernel_share is None else solved, held)
 
 
-def _split_units(n: int, method: LearningMethod, random_state: Any) -> RowSplit:
+def split_units(n: int, method: LearningMethod, random_state: Any) -> RowSplit:
+    """Split n rows, or groups, at random by the shares of a learning method."""
     order = torch.randperm(n, generator=generator(random_state)).numpy()
     n_held = round((method.holdout_share or 0.0) * n)
     held, used = np.sort(order[:n_held]), order[n_held:]

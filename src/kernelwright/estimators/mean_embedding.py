@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
-import torch
-from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kernelwright.embedding.conditional import (
-    FactorisedEmbedding,
-    distribution_function,
-    merge_rows,
-    quantile_places,
-    whole,
-)
-from kernelwright.embedding.dual import embed
-from kernelwright.embedding.herding import herd
-from kernelwright.embedding.target_space import TargetSpace
-from kernelwright.estimators.arrows import refuse_if_too_large
-from kernelwright.estimators.base import KernelEstimator, part_of
-from kernelwright.inputs.any_targets import DistinctTargets, check_any_rows, check_any_targets, check_levels, values_at
-from kernelwright.inputs.arrays import generator
+from kernelwright.estimators.any_target import AnyTargetPlan, fit_any_target
+from kernelwright.estimators.base import part_of
+from kernelwright.estimators.target_weights import TargetWeights
+from kernelwright.inputs.any_targets import check_any_rows
 from kernelwright.kernels import Kernel, Precomputed
-from kernelwright.learning import LearningMethod, LearningTask, choose, learning_method
-from kernelwright.numerics.threads import threads_for
-from kernelwright.objectives.losses import BRIER
-from kernelwright.solvers import Exact
+from kernelwright.learning import LearningMethod, learning_method
+from kernelwright.solvers import Exact, Solver, solver_of
 from kernelwright.storage.saved import saved
 
 __all__ = ["ConditionalMeanEmbedding"]
 
+WORDS = {"auto", "leave-one-out", "folds", "rademacher", "held-out", "empirical-risk", "median"}
 
-@saved("conditional-mean-embedding", fields="targets_ target_space_ embedding_ objective_ history_ n_iter_")
-class ConditionalMeanEmbedding(KernelEstimator):
+
+@saved(
+    "conditional-mean-embedding",
+    fields="targets_ target_space_ embedding_ objective_ complexity_ history_ n_iter_ _held _fixed",
+)
+class ConditionalMeanEmbedding(TargetWeights):
     """The whole conditional distribution of a target, as weights on the training rows.
 
     ``E[g(Y) | X = x]`` is estimated by ``sum_i w_i(x) g(y_i)`` for any function g, with the weights
@@ -43,7 +33,8 @@ class ConditionalMeanEmbedding(KernelEstimator):
     quantiles and samples.
 
     The kernel and the ridge are learned by the embedding's own validation loss, the mean of
-    ``|l(y_i, .) - mu_{-i}(x_i)|^2`` in the space of the target kernel l [Grunewalder2012]_, in closed form.
+    ``|l(y_i, .) - mu_{-i}(x_i)|^2`` in the space of the target kernel l [Grunewalder2012]_, in closed form. With
+    :class:`~kernelwright.kernels.Brownian` as l, that is the CRPS of numbers and the energy score of vectors.
 
     Parameters
     ----------
@@ -54,37 +45,47 @@ class ConditionalMeanEmbedding(KernelEstimator):
     ridge : float or "auto", default="auto"
         lambda: the initial value if it is learned, otherwise the value itself (then "auto" is 0.01).
     learn : str, object of :mod:`kernelwright.learning` or None, default="auto"
-        How hyperparameters are chosen, by the squared loss of the target's features. "leave-one-out": each row by the
-        embedding of all others. "folds": each fold by the embedding of the other folds. "auto": the library's recipe,
-        leave-one-out on a sample of 800 to 2000 rows. "median": length scales at the median distance. ``None``: nothing
-        is learned. Strings are short forms of objects with default settings, such as ``Folds(5)``.
+        How hyperparameters are chosen, by the loss above. "leave-one-out": each row by the embedding of all others.
+        "folds": each fold by the embedding of the other folds. "auto": the library's recipe, leave-one-out on a sample
+        of 800 to 2000 rows. "rademacher": the training loss and a complexity term, as in Eq. (12) of [Hsu2018]_.
+        "held-out": the loss on half of the rows by the embedding of the others, as in Eq. (13). "empirical-risk": the
+        training loss alone. "median": length scales at the median distance. ``None``: nothing is learned. Strings are
+        short forms of objects with default settings, such as ``Folds(5)``.
+    solver : str or object of :mod:`kernelwright.solvers`, default="auto"
+        "exact", or "nystroem" (``Landmarks(n)``): the span of n landmarks, 2000 unless given, so that time and
+        predictions do not grow with the square of the rows. "auto" is exact up to 8000 rows. With landmarks and more
+        than 1000 distinct targets, :meth:`quantile`, :meth:`sample` and :meth:`losses` use representatives of them:
+        1000 bins of numbers, 500 vectors or strings. Always in double precision.
     target_kernel : Kernel or None, default=None
         The kernel l between targets. It defines the loss of learning and the space of :meth:`sample`; it is not
         learned, and :meth:`expectation` and :meth:`quantile` do not use it. ``None`` is a Gaussian at the median
         distance between standardised numbers, and the Kronecker delta between labels. A given kernel sees the unscaled
         targets.
-    prior : {"zero", "marginal"}, default="zero"
-        The embedding far from all data. "zero" is exactly Eq. (2): all weights, and so all expectations, shrink to
-        zero. With "marginal", the missing mass of the weights is shared equally by all training rows: weights sum to
-        one, and a constant added to g is added to its expectation. Use it for numbers whose mean is far from zero.
+    prior : {"marginal", "zero"}, default="marginal"
+        The embedding far from all data. With "marginal", the missing mass of the weights is shared equally by all
+        training rows: weights sum to one, and a constant added to g is added to its expectation. "zero" is exactly
+        Eq. (2): all weights, and so all expectations, shrink to zero.
     random_state : int, RandomState or None, default=None
         For the sample of rows that "auto" learns from. No global random state is used.
 
     Attributes
     ----------
-    embedding_ : FactorisedEmbedding
-        The solved embedding (:class:`kernelwright.embedding.conditional.FactorisedEmbedding`). Parts of it: ``kernel_``
-        (a copy of ``kernel`` with the learned parameters), ``ridge_``, ``scaler_``, ``points_`` (distinct training rows
-        as the kernel sees them), ``factor_`` (the Cholesky factor of ``K + n ridge I``), ``jitter_`` (number added to
-        the diagonal so that it could be factorised, with a :class:`~kernelwright.NumericalRepairWarning`).
+    embedding_ : FactorisedEmbedding or LandmarkEmbedding
+        The solved embedding. Parts of it: ``kernel_`` (a copy of ``kernel`` with the learned parameters), ``ridge_``,
+        ``scaler_``, ``points_`` (distinct training rows, or landmarks, as the kernel sees them), ``factor_`` (the
+        Cholesky factor of ``K + n ridge I``, or of the landmarks' normal equations), ``jitter_`` (number added to the
+        diagonal so that it could be factorised, with a :class:`~kernelwright.NumericalRepairWarning`).
     target_space_ : TargetSpace
         The distinct targets, ``values_`` (sorted), and the kernel between them, ``target_kernel_``.
     targets_ : ndarray
-        The training targets, in the order of the rows of ``X``.
+        The training targets, in the order of the rows of ``X`` (those that the embedding was solved on, if the learning
+        method sets some apart by ``kernel_share`` or ``holdout_share``).
     classes_ : ndarray
         The labels; only if the targets are labels.
     objective_ : float
         Value of the learning objective (NaN if there was none).
+    complexity_ : float
+        The bound r of Eq. (11) of [Hsu2018]_ on the complexity, in the space of the target kernel.
     history_ : list of Step
     n_iter_ : int
     n_features_in_, feature_names_in_
@@ -92,8 +93,8 @@ class ConditionalMeanEmbedding(KernelEstimator):
     Notes
     -----
     Targets are labels if they are strings, booleans, a pandas categorical or of dtype object; integers are numbers.
-    Equal rows with equal targets are merged and counted. Cost is cubic in the number of distinct rows; memory and the
-    size of a pickle are quadratic.
+    Equal rows with equal targets are merged and counted. The cost of an exact solution is cubic in the number of
+    distinct rows; memory and the size of a pickle are quadratic.
 
     Examples
     --------
@@ -111,19 +112,19 @@ class ConditionalMeanEmbedding(KernelEstimator):
     True
     >>> model.quantile(X_new, [0.1, 0.9]).shape, model.sample(X_new, 20).shape
     ((3, 2), (3, 20))
+    >>> bool(model.score(X, y) > 0.8)  # the share of the variance that is explained
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, StrOptions({"precomputed"}), None],
         "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "learn": [LearningMethod, StrOptions({"auto", "leave-one-out", "folds", "median"}), None],
+        "learn": [LearningMethod, StrOptions(WORDS), None],
+        "solver": [Solver, StrOptions({"auto", "exact", "nystroem"})],
         "target_kernel": [Kernel, None],
         "prior": [StrOptions({"zero", "marginal"})],
         "random_state": ["random_state"],
     }
-
-    embedding_: FactorisedEmbedding
-    target_space_: TargetSpace
 
     kernel_, scaler_, ridge_ = (part_of("embedding_", name) for name in ("kernel", "scaler", "ridge"))
     points_, factor_, jitter_ = (part_of("embedding_", name) for name in ("points", "factor", "jitter"))
@@ -136,13 +137,15 @@ class ConditionalMeanEmbedding(KernelEstimator):
         *,
         ridge: float | str = "auto",
         learn: LearningMethod | str | None = "auto",
+        solver: Solver | str = "auto",
         target_kernel: Kernel | None = None,
-        prior: str = "zero",
+        prior: str = "marginal",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
         self.learn = learn
+        self.solver = solver
         self.target_kernel = target_kernel
         self.prior = prior
         self.random_state = random_state
@@ -164,134 +167,27 @@ class ConditionalMeanEmbedding(KernelEstimator):
             Real numbers, vectors or labels.
         """
         self._validate_params()
-        method, kernel = learning_method(self.learn, type(self).__name__), self._start_kernel()
-        refuse_shares(method)
-        given = isinstance(kernel, Precomputed)  # it has its own error for missing values
-        X, Y = check_any_rows(self, X, Y, vectors=kernel.takes_vectors or given, finite=not given)
-        distinct = DistinctTargets.of(Y)
-        space = TargetSpace.of(distinct, self.target_kernel)
-        rows = merge_rows(X, distinct.number, kernel, "views" if self.kernel is None else None)
-        refuse_if_too_large(Exact(), len(rows.points))
-        features, fills = space.features(), self.prior == "marginal"
-        data = rows.training_set(features.table, centred=fills, classes=space.kind == "labels")
-        choice = choose(method, LearningTask(kernel, data, self.ridge, generator(self.random_state), loss=BRIER))
-        with torch.no_grad(), threads_for(len(data)):
-            factor = embed(choice.kernel.matrix(data.points), data, choice.ridge).factor
-        self.embedding_ = FactorisedEmbedding(choice.kernel, choice.ridge, rows, factor, fills=fills)
-        self.targets_, self.target_space_ = Y, space
-        self.objective_, self.history_ = (
-            features.unit * choice.value,
-            [step.in_units(features.unit) for step in choice.history],
-        )
-        self.n_iter_ = max(len(choice.history), 1)
+        plan = self._plan()
+        given = isinstance(plan.kernel, Precomputed)  # it has its own error for missing values
+        X, Y = check_any_rows(self, X, Y, vectors=plan.kernel.takes_vectors or given, finite=not given)
+        fit = fit_any_target(X, Y, plan)
+        choice, unit = fit.choice, fit.unit
+        self.embedding_, self.target_space_, self.targets_ = fit.embedding, fit.space, fit.targets
+        self.objective_, self.history_ = unit * choice.value, [step.in_units(unit) for step in choice.history]
+        self.n_iter_, self.complexity_ = max(len(choice.history), 1), fit.complexity
+        self._held, self._fixed = fit.held, plan.fixed
         return self
 
-    @property
-    def classes_(self) -> np.ndarray:
-        """The sorted labels; only if the targets are labels."""
-        space = vars(self).get("target_space_")
-        if space is None or space.kind != "labels":
-            raise AttributeError(f"{type(self).__name__} has 'classes_' only after a fit to labels.")
-        return space.values
-
-    def weights(self, X: Any) -> np.ndarray:
-        """Return ``(K + n ridge I)^-1 k(x)`` of Eq. (2) for each row x: the weight of every training row.
-
-        Weights may be negative and need not sum to one (with ``prior="marginal"`` they do). Equal training rows share
-        their weight.
-
-        Returns
-        -------
-        ndarray of shape (n_new, n_train)
-        """
-        new = self._new_points(X)
-        return torch.cat([self.embedding_.row_weights(K) for K in self._kernel_blocks(new)]).numpy()
-
-    def expectation(self, X: Any, g: Any = None) -> np.ndarray:
-        """Return ``E[g(Y) | X = x]`` for each row x.
-
-        Parameters
-        ----------
-        X : array-like
-        g : callable, mapping, array-like or None, default=None
-            A callable takes the array of all training targets and returns values of shape (n,) or (n, q). A mapping
-            gives a number for each label. An array holds the values of g at the training targets. ``None`` is the
-            target itself: the mean of numbers and vectors, and for labels the raw probability of each of
-            ``classes_`` (Eq. 5: they may be outside [0, 1]).
-
-        Returns
-        -------
-        ndarray of shape (n_new,) or (n_new, q)
-        """
-        new, values = self._new_points(X), values_at(g, self.targets_, self.values_)
-        means, coefficients = self.embedding_.solve(values.reshape(len(values), -1))
-        outputs = torch.cat([means + K @ coefficients for K in self._kernel_blocks(new)]).numpy()
-        return outputs.reshape(len(outputs), *values.shape[1:])
-
-    def quantile(self, X: Any, q: Any, *, method: str = "rearrange") -> np.ndarray:
-        """Return quantiles of a real target: the smallest training target with at least the mass q up to it.
-
-        Parameters
-        ----------
-        X : array-like
-        q : float or sequence of floats in [0, 1]
-        method : {"rearrange", "clip"}
-            How negative weights are handled. "rearrange" keeps the signs, shares the missing mass equally among all
-            training rows, and sorts the distribution function. "clip" sets negative weights to zero and divides by
-            the sum, as Eq. (6) does for classes; it blurs the tails if a smooth kernel makes many weights negative.
-
-        Returns
-        -------
-        ndarray of shape (n_new,), or (n_new, len(q)) for a sequence
-        """
-        new, space, levels = self._new_points(X), self.target_space_, check_levels(q)
-        if space.kind != "numbers":
-            raise ValueError(
-                f"Quantiles need targets that are real numbers, but this model was fitted on {space.kind}."
-            )
-        marginal, found = space.marginal(), []
-        for K in self._kernel_blocks(new):
-            below = distribution_function(self.embedding_.masses(K), marginal, method)
-            found.append(space.values[quantile_places(below, np.atleast_1d(levels))])
-        quantiles = np.concatenate(found)
-        return quantiles[:, 0] if levels.ndim == 0 else quantiles
-
-    def sample(self, X: Any, size: int) -> np.ndarray:
-        """Return training targets that represent the conditional distribution at each row, by kernel herding.
-
-        The mean of g over the sample approximates ``E[g(Y) | x]``, with an error of about 1/size for g in the space of
-        the target kernel (random draws: 1/sqrt(size)) [Chen2010]_. Nothing is random: the same row gives the same
-        sample, and a smaller sample is the beginning of a larger one. The missing mass of the weights is shared
-        equally by all training rows.
-
-        Returns
-        -------
-        ndarray of shape (n_new, size) or (n_new, size, p)
-        """
-        new, space = self._new_points(X), self.target_space_
-        if not isinstance(size, Integral) or size < 1:
-            raise ValueError(f"The 'size' parameter of sample must be an integer of at least 1. Got {size!r}.")
-        L, marginal = space.gram(), space.marginal()
-        blocks = (whole(self.embedding_.masses(K), marginal) for K in self._kernel_blocks(new))
-        return space.values[torch.cat([herd(L, masses, int(size)) for masses in blocks]).numpy()]
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return minus the mean of ``|l(y, .) - mu(x)|^2`` over new rows: larger is better, for the same kernel l."""
-        new, Y, space = self._new_points(X), check_any_targets(y), self.target_space_
-        check_consistent_length(new, Y)
-        space.refuse_others(Y)
-        L, total, start = space.gram(), 0.0, 0
-        for K in self._kernel_blocks(new):
-            some = Y[start : start + len(K)]
-            total += float(space.squared_distances(self.embedding_.masses(K), some, L).sum())
-            start += len(K)
-        return -total / len(Y)
-
-
-def refuse_shares(method: LearningMethod) -> None:
-    """Raise an error for shares of the rows that only bounds need."""
-    if method.kernel_share is not None or method.holdout_share is not None:
-        raise ValueError(
-            "ConditionalMeanEmbedding learns from all rows: kernel_share and holdout_share are for the bounds of "
-            "classifiers. Leave both out of 'learn'."
+    def _plan(self) -> AnyTargetPlan:
+        owner, kernel = type(self).__name__, self._start_kernel()
+        solver = solver_of(self.solver, owner)
+        return AnyTargetPlan(
+            kernel,
+            learning_method(self.learn, owner),
+            Exact() if isinstance(kernel, Precomputed) and solver.word == "auto" else solver,
+            self.ridge,
+            self.target_kernel,
+            fills=self.prior == "marginal",
+            scale="views" if self.kernel is None else None,
+            random_state=self.random_state,
         )

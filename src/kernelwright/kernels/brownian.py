@@ -21,8 +21,8 @@ class Brownian(Kernel):
 
     In its space, the squared distance of two points is ``|x - z|``. As the kernel between targets it makes the loss of
     an embedding, with weights that sum to one, the energy score ``E|Y - y| - E|Y - Y'| / 2``: for numbers the
-    continuous ranked probability score (CRPS) [Gneiting2007]_, [Sejdinovic2013]_. The origin then cancels. The kernel is
-    unbounded: ``sup_diag`` is empirical. It has no parameters to learn.
+    continuous ranked probability score (CRPS) [Gneiting2007]_, [Sejdinovic2013]_. The origin then cancels. The kernel
+    is unbounded: ``sup_diag`` is empirical. It has no parameters to learn.
 
     Parameters
     ----------

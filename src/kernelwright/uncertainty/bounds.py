@@ -17,6 +17,7 @@ from kernelwright.storage.saved import saved
 __all__ = [
     "LeftOutLoss",
     "RiskBound",
+    "any_target_bound",
     "clipped_losses",
     "fixed_kernel_bound",
     "holdout_error_bound",
@@ -29,6 +30,7 @@ __all__ = [
 LOSSES = {
     "clipped": "cross entropy of the raw outputs, clipped at 1/e (never above 1)",
     "error": "share of wrong answers",
+    "embedding": "squared distance of target and embedding, over 2 sup l(y, y) and clipped there (never above 1)",
 }
 
 
@@ -69,7 +71,7 @@ class RiskBound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says nothing: both losses are at most 1."""
+        """Whether the bound says nothing: no loss is above 1."""
         return self.total >= 1.0
 
     @property
@@ -117,17 +119,47 @@ def fixed_kernel_bound(loss: float, complexity: float, n: float, beta: float) ->
     shares sum to one), and the complexity is rounded up to the grid. The proof is in ``docs/theory/bounds.md``.
     """
     _check_beta(beta)
-    j = math.ceil(math.log(max(complexity, 1e-12)) / math.log(RADII) - 1e-9)
-    share = 1 / (1.5 * (abs(j) + 1) * (abs(j) + 2))
+    radius, share = _radius_and_share(complexity)
     return RiskBound(
         "rademacher-fixed-kernel",
         {
             "training loss": loss,
-            "4e/sqrt(n) x complexity": 4 * math.e * RADII**j / math.sqrt(n),
+            "4e/sqrt(n) x complexity": 4 * math.e * radius / math.sqrt(n),
             "sample size": math.sqrt(8 / n * math.log(2 / (beta * share))),
         },
         1 - beta,
         f"{NEW_ROWS} The kernel and the scale of the inputs were not chosen with the rows the embedding was solved on.",
+    )
+
+
+def _radius_and_share(complexity: float) -> tuple[float, float]:
+    """Return the complexity rounded up to the grid of norms, and the share of beta that this norm gets."""
+    j = math.ceil(math.log(max(complexity, 1e-12)) / math.log(RADII) - 1e-9)
+    return RADII**j, 1 / (1.5 * (abs(j) + 1) * (abs(j) + 2))
+
+
+def any_target_bound(loss: float, complexity: float, n: float, beta: float, *, shift: float = 0.0) -> RiskBound:
+    """Return the bound for targets of any kind and kernels not chosen with these n rows.
+
+    ``loss`` is the mean over the rows of ``min(|l(y, .) - mu(x)|^2 / (2 kappa^2), 1)`` with ``kappa^2 = sup l(y, y)``,
+    and ``complexity`` is r in units of kappa. ``shift`` is a bound in the same unit on the norm of the constant that is
+    added to all embeddings: zero, or one for the mean embedding of all targets. With ``R = r + shift`` the expected
+    loss is at most ``loss + (2 R + R^2) / sqrt(n) + sqrt(log(1 / beta) / (2 n))``, for a grid of r at once as in
+    :func:`fixed_kernel_bound`. The proof is in ``docs/theory/bounds.md``.
+    """
+    _check_beta(beta)
+    radius, share = _radius_and_share(complexity)
+    R = radius + shift
+    return RiskBound(
+        "rademacher-fixed-kernel",
+        {
+            "training loss": loss,
+            "(2R + R^2)/sqrt(n)": (2 * R + R**2) / math.sqrt(n),
+            "sample size": math.sqrt(math.log(1 / (beta * share)) / (2 * n)),
+        },
+        1 - beta,
+        f"{NEW_ROWS} Both kernels and the scales were not chosen with the rows the embedding was solved on.",
+        loss="embedding",
     )
 
 

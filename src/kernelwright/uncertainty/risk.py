@@ -13,6 +13,7 @@ from kernelwright.uncertainty.bounds import (
     LOSSES,
     LeftOutLoss,
     RiskBound,
+    any_target_bound,
     clipped_losses,
     fixed_kernel_bound,
     holdout_error_bound,
@@ -23,8 +24,11 @@ from kernelwright.uncertainty.bounds import (
 __all__ = [
     "HERDED",
     "UNBOUNDED",
+    "UNBOUNDED_TARGETS",
     "WEIGHTED",
+    "AnyTargetRisk",
     "RiskTerms",
+    "check_any_method",
     "check_method",
     "held_out_bound",
     "left_out_losses",
@@ -131,3 +135,43 @@ def held_out_bound(losses: np.ndarray, wrong: np.ndarray, loss: str, beta: float
         bound = holdout_loss_bound(wrong if loss == "error" else losses, beta)
         return replace(bound, loss=loss, conditions=f"{bound.conditions} {GROUPED}")
     return holdout_error_bound(wrong, beta) if loss == "error" else holdout_loss_bound(losses, beta)
+
+
+ANY_METHODS = ("holdout", "rademacher-fixed-kernel")
+UNBOUNDED_TARGETS = "But l(y, y) has no known bound: its largest value was taken over the training targets."
+
+
+def check_any_method(method: str, X: object, y: object) -> None:
+    """Raise an error if a bound for any target is unknown, or if its rows are incomplete."""
+    if method not in ANY_METHODS:
+        raise ValueError(f"The 'method' of risk_bound must be one of {ANY_METHODS}. Got {method!r} instead.")
+    if (X is None) != (y is None):
+        raise ValueError("Held-out rows need both X and y.")
+    if X is not None and method != "holdout":
+        raise ValueError(f"Only method='holdout' takes X and y. Got them with method={method!r}.")
+
+
+@dataclass(frozen=True)
+class AnyTargetRisk:
+    """Losses ``|l(y, .) - mu(x)|^2`` at some rows, for bounds on their expectation in units of ``2 sup l(y, y)``."""
+
+    losses: np.ndarray
+    largest: float  # sup l(y, y)
+    faults: tuple[str, ...] = ()
+
+    @property
+    def clipped(self) -> np.ndarray:
+        """The losses of the bounds, between 0 and 1; an embedding with no negative weights is hardly ever clipped."""
+        return np.clip(self.losses / (2.0 * self.largest), 0.0, 1.0)
+
+    def held_out(self, beta: float) -> RiskBound:
+        """Return a bound from rows that were not fitted."""
+        return replace(holdout_loss_bound(self.clipped, beta), loss="embedding")
+
+    def fixed_kernel(self, counts: np.ndarray, complexity: float, beta: float, *, shift: float) -> RiskBound:
+        """Return a bound from the rows that the embedding was solved on, each standing for some equal rows."""
+        loss, r = float(np.average(self.clipped, weights=counts)), complexity / self.largest**0.5
+        bound = any_target_bound(loss, r, float(counts.sum()), beta, shift=shift)
+        if not self.faults:
+            return bound
+        return replace(bound, confidence=0.0, conditions=" ".join([bound.conditions, *self.faults]))
