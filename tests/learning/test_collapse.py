@@ -17,7 +17,7 @@ BY_GRADIENT = ["rademacher", "held-out", "leave-one-out", "folds", "empirical-ri
 
 @pytest.mark.parametrize("learn", ["rademacher", "held-out"])
 def test_a_weight_of_4e_collapses_with_a_warning(learn):
-    with pytest.warns(CollapseWarning, match=r"collapsed to the class frequencies.*tau = 10\.9"):
+    with pytest.warns(CollapseWarning, match=r"collapsed to the overall frequencies.*tau = 10\.9"):
         choice = run(Gaussian("median"), METHODS[learn](complexity_weight="4e"))
     rows = data()
     outputs = embed(choice.kernel(rows.points).detach(), rows, choice.ridge).fitted

@@ -16,6 +16,7 @@ from kernelwright.kernels import Kernel
 __all__ = ["warn_of_collapse", "warn_of_collapsed_network"]
 
 ALIKE = 0.02  # mean deviation below which the outputs of all rows count as equal
+SHARE_OF_VARIANCE = 2e-3  # of the targets, which may have any scale: the same for outputs of less variance than that
 
 
 def warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: float) -> None:
@@ -29,7 +30,7 @@ def warn_of_collapse(kernel: Kernel, data: TrainingSet, ridge: float, tau: float
         complexity = math.sqrt(float(kernel.sup_diag(sample.points)) * embedding.squared_norm)
     published = 4 * math.e / data.total_weight
     advice = f" ('4e/n' is {published:.3g} here)" if published < tau else ""
-    if tau > 0 and _alike(embedding.fitted) and complexity * tau < 1.2:
+    if tau > 0 and _explain_nothing(embedding.fitted, sample.targets) and complexity * tau < 1.2:
         _warn(
             f"The complexity weight tau = {tau:.3g} on the mean loss is too strong for these data (complexity "
             f"{complexity:.3g}, 1/tau = {1 / tau:.3g}). Use a smaller complexity_weight{advice}, or learn='auto'.",
@@ -46,10 +47,15 @@ def warn_of_collapsed_network(left_out: Tensor, complexity: float, tau: float) -
         )
 
 
+def _explain_nothing(outputs: Tensor, targets: Tensor) -> bool:
+    of_outputs, of_targets = (float((each - each.mean(0)).square().sum()) for each in (outputs, targets))
+    return of_outputs <= SHARE_OF_VARIANCE * of_targets
+
+
 def _alike(outputs: Tensor) -> bool:
     return float((outputs - outputs.mean(0)).abs().mean()) < ALIKE
 
 
 def _warn(advice: str, stacklevel: int) -> None:
-    collapsed = "Learning collapsed to the class frequencies: the outputs are the same for all rows."
+    collapsed = "Learning collapsed to the overall frequencies: the outputs are the same for all rows."
     warnings.warn(f"{collapsed} {advice}", CollapseWarning, stacklevel=stacklevel)
