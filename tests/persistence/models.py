@@ -174,6 +174,14 @@ MODELS: dict[str, Model] = {
         lambda: kw.ConditionalMeanEmbedding(random_state=0).fit(X, X[:, 0] + X[:, 1]),
         lambda model: np.column_stack([model.expectation(NEW), model.quantile(NEW, [0.1, 0.9]), model.sample(NEW, 3)]),
     ),
+    "mean embedding, landmarks": Model(
+        lambda: kw.ConditionalMeanEmbedding(
+            Gaussian(), learn=learning.Given(holdout_share=0.2), solver=solvers.Landmarks(8), random_state=0
+        ).fit(X, X[:, :2]),
+        lambda model: np.append(
+            model.expectation(NEW).ravel(), [model.risk_bound().total, model.score(NEW, NEW[:, :2])]
+        ),
+    ),
     "mean embedding of labels": Model(
         lambda: kw.ConditionalMeanEmbedding(Gaussian(), prior="marginal").fit(X, LABELS),
         lambda model: model.expectation(NEW),

@@ -90,6 +90,9 @@ def _estimators() -> Iterator[Sample]:
     yield fitted(kw.EmbeddingNetworkClassifier(kw.networks.MLP((2,)), **network))
     yield fitted(kw.EmbeddingNetworkClassifier(kw.networks.MLP((2,)), kernel=kernels.Gaussian(), **network))
     yield fitted(kw.ConditionalMeanEmbedding(learn=None, random_state=0), "expectation", X[:, 0])
+    apart = learning.Given(holdout_share=0.25)
+    few = kw.ConditionalMeanEmbedding(kernels.Gaussian(), learn=apart, solver=solvers.Landmarks(4), random_state=0)
+    yield fitted(few, "expectation", X[:, 0])
     for method in ("leave-one-out", "split", "cross"):
         simple = kw.EmbeddingClassifier(kernels.Gaussian(1.0), learn=None, ridge=0.1)
         yield fitted(kw.PredictionSets(simple, method=method, n_folds=2, random_state=0), "predict_set")

@@ -10,6 +10,7 @@ import torch
 from kernelwright.uncertainty.bounds import (
     LeftOutLoss,
     RiskBound,
+    any_target_bound,
     clipped_losses,
     fixed_kernel_bound,
     holdout_error_bound,
@@ -154,3 +155,37 @@ def test_clipped_losses_lie_between_zero_and_one():
 def test_beta_lies_between_zero_and_one(beta):
     with pytest.raises(ValueError, match="The 'beta' parameter must lie between 0 and 1"):
         rademacher_bound(0.4, 2.0, 100, beta)
+
+
+def test_the_bound_for_any_target_has_the_parts_of_its_theorem():
+    bound = any_target_bound(0.2, 1.1**3, n=400, beta=0.1, shift=1.0)
+    R = 1.1**3 + 1.0
+    assert bound.parts["(2R + R^2)/sqrt(n)"] == pytest.approx((2 * R + R**2) / 20)
+    assert bound.parts["sample size"] == pytest.approx(math.sqrt(math.log(1.5 * 4 * 5 / 0.1) / 800))
+    assert bound.total == pytest.approx(0.2 + sum(list(bound.parts.values())[1:]))
+    assert (bound.loss, bound.confidence) == ("embedding", 0.9)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+@pytest.mark.parametrize("radius", [0.3, 2.0])
+def test_the_complexity_of_squared_distances_is_below_that_of_the_theorem(radius, shift):
+    """Find the largest correlation of the loss with random signs by ascent: it must stay below the bound on it.
+
+    For signs s, inputs phi and targets t of norm one, ascend in W and pi the mean of ``s_i |t_i - pi - W phi_i|^2``.
+    """
+    rng, n, found = np.random.default_rng(0), 50, []
+    for _ in range(20):
+        phi, t = (
+            v / np.linalg.norm(v, axis=1, keepdims=True) for v in (rng.normal(size=(n, 3)), rng.normal(size=(n, 2)))
+        )
+        signs, best = rng.choice([-1.0, 1.0], n), 0.0
+        for _ in range(4):
+            W, pi = rng.normal(size=(2, 3)), shift * rng.normal(size=2)
+            for _ in range(60):
+                gap = signs[:, None] * (pi + phi @ W.T - t)
+                W, pi = W + gap.T @ phi * 2 / n, pi + gap.sum(0) * 2 / n
+                W, pi = (v * min(1.0, r / max(np.linalg.norm(v), 1e-300)) for v, r in ((W, radius), (pi, shift)))
+            best = max(best, float(signs @ ((pi + phi @ W.T - t) ** 2).sum(1) / n - signs.sum() / n))
+        found.append(best)
+    R = radius + shift
+    assert 0 < np.mean(found) <= (2 * R + R**2) / math.sqrt(n)

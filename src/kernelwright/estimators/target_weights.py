@@ -23,6 +23,8 @@ from kernelwright.uncertainty.risk import UNBOUNDED, UNBOUNDED_TARGETS, AnyTarge
 
 __all__ = ["TargetWeights"]
 
+ROUNDING = 1e-12  # of a loss, relative to the largest l(y, y)
+
 
 class TargetWeights(KernelEstimator):
     """Expectations, quantiles, samples and losses of a fitted embedding of targets of any kind."""
@@ -131,11 +133,12 @@ class TargetWeights(KernelEstimator):
         targets. With the Brownian kernel it is a CRPS skill score, with the Kronecker delta a Brier skill score, and
         with the linear kernel the R^2 of :meth:`expectation` (against the mean of the training targets).
         """
-        losses, Y, space = self.losses(X, y), check_any_targets(y), self._represented
-        loss, marginal = losses.mean(), float(space.squared_distances(space.marginal()[None], Y, space.gram()).mean())
-        if marginal <= 0:  # all targets are the same, as in training
-            return float(loss <= 0)
-        return float(1.0 - loss / marginal)
+        loss, Y, space = float(self.losses(X, y).mean()), check_any_targets(y), self._represented
+        of_marginal = float(space.squared_distances(space.marginal()[None], Y, space.gram()).mean())
+        rounding = ROUNDING * space.largest()
+        if of_marginal <= rounding:  # all targets are the same, and as in training
+            return float(loss <= rounding)
+        return 1.0 - loss / of_marginal
 
     def losses(self, X: Any, y: Any) -> np.ndarray:
         """Return ``|l(y, .) - mu(x)|^2`` in the space of the target kernel l, for each row: smaller is better.
