@@ -204,10 +204,14 @@ def _network(rng: Random, d: int) -> Model:
     return _described("EmbeddingNetworkClassifier", EmbeddingNetworkClassifier, settings, parts)
 
 
+ANY_TARGET_LEARN = ["auto", "leave-one-out", "folds", "rademacher", "held-out", "empirical-risk", "median", None]
+
+
 def _mean_embedding(rng: Random, d: int) -> Model:
     kernel = str(rng.choice([name for name in KERNELS if name != "precomputed"]))
     settings = {
-        "learn": learning(["auto", "leave-one-out", "folds", "median", None][rng.integers(5)], 5),
+        "learn": learning(ANY_TARGET_LEARN[rng.integers(len(ANY_TARGET_LEARN))], 5),
+        "solver": ["auto", "exact", solvers.Landmarks(10)][rng.integers(3)],
         "ridge": RIDGES[rng.integers(len(RIDGES))],
         "prior": str(rng.choice(["zero", "marginal"])),
         "random_state": 0,

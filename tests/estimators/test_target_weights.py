@@ -109,6 +109,12 @@ def test_cross_validation_gives_numbers(target):
     assert scores.mean() > 0.25
 
 
+def test_huge_targets_do_not_overflow():
+    y = Y[:, 0]
+    plain, huge = (fitted(Gaussian(), y * unit).expectation(X[TEST]) for unit in (1.0, 1e300))
+    np.testing.assert_allclose(huge, 1e300 * plain, rtol=1e-9)
+
+
 # Bounds --------------------------------------------------------------------------------------------------------------
 
 P = np.array([[0.7, 0.2, 0.1, 0.0], [0.1, 0.6, 0.2, 0.1], [0.0, 0.1, 0.3, 0.6]])  # of each target, given x

@@ -23,6 +23,7 @@ from kernelwright.uncertainty.risk import UNBOUNDED, UNBOUNDED_TARGETS, AnyTarge
 
 __all__ = ["TargetWeights"]
 
+HUGE = 1e100  # values whose coefficients may overflow are solved in units of the largest
 ROUNDING = 1e-12  # of a loss, relative to the largest l(y, y)
 
 
@@ -75,9 +76,11 @@ class TargetWeights(KernelEstimator):
         ndarray of shape (n_new,) or (n_new, q)
         """
         new, values = self._new_points(X), values_at(g, self.targets_, self.values_)
-        means, coefficients = self.embedding_.solve(values.reshape(len(values), -1))
+        largest = float(np.abs(values).max(initial=0.0))
+        unit = largest if largest > HUGE else 1.0
+        means, coefficients = self.embedding_.solve(values.reshape(len(values), -1) / unit)
         outputs = torch.cat([means + K @ coefficients for K in self._kernel_blocks(new)]).numpy()
-        return outputs.reshape(len(outputs), *values.shape[1:])
+        return unit * outputs.reshape(len(outputs), *values.shape[1:])
 
     def quantile(self, X: Any, q: Any, *, method: str = "rearrange") -> np.ndarray:
         """Return quantiles of a real target: the smallest training target with at least the mass q up to it.
