@@ -524,7 +524,7 @@ def test_grid_search_over_the_kernel(sine):
     ("settings", "message"),
     [
         ({"ridge": 0.0}, "'ridge' parameter"),
-        ({"learn": "cross-validation"}, "'learn' parameter"),
+        ({"learn": "bayes"}, "'learn' parameter"),
         ({"solver": "fourier"}, "'solver' parameter"),
         ({"solver": solvers.Fourier(10)}, "must be 'auto', 'exact'"),
         ({"kernel": "rbf"}, "'kernel' parameter"),

@@ -12,13 +12,11 @@ from kernelwright.estimators.base import part_of
 from kernelwright.estimators.target_weights import TargetWeights
 from kernelwright.inputs.any_targets import check_any_rows
 from kernelwright.kernels import Kernel, Precomputed
-from kernelwright.learning import LearningMethod, learning_method
+from kernelwright.learning import METHODS, LearningMethod, learning_method
 from kernelwright.solvers import Exact, Solver, solver_of
 from kernelwright.storage.saved import saved
 
 __all__ = ["ConditionalMeanEmbedding"]
-
-WORDS = {"auto", "leave-one-out", "folds", "rademacher", "held-out", "empirical-risk", "median"}
 
 
 @saved(
@@ -49,8 +47,8 @@ class ConditionalMeanEmbedding(TargetWeights):
         "folds": each fold by the embedding of the other folds. "auto": the library's recipe, leave-one-out on a sample
         of 800 to 2000 rows. "rademacher": the training loss and a complexity term, as in Eq. (12) of [Hsu2018]_.
         "held-out": the loss on half of the rows by the embedding of the others, as in Eq. (13). "empirical-risk": the
-        training loss alone. "median": length scales at the median distance. ``None``: nothing is learned. Strings are
-        short forms of objects with default settings, such as ``Folds(5)``.
+        training loss alone. "cross-validation": a grid. "median": length scales at the median distance. ``None``:
+        nothing is learned. Strings are short forms of objects with default settings, such as ``Folds(5)``.
     solver : str or object of :mod:`kernelwright.solvers`, default="auto"
         "exact", or "nystroem" (``Landmarks(n)``): the span of n landmarks, 2000 unless given, so that time and
         predictions do not grow with the square of the rows. "auto" is exact up to 8000 rows. With landmarks and more
@@ -66,7 +64,7 @@ class ConditionalMeanEmbedding(TargetWeights):
         training rows: weights sum to one, and a constant added to g is added to its expectation. "zero" is exactly
         Eq. (2): all weights, and so all expectations, shrink to zero.
     random_state : int, RandomState or None, default=None
-        For the sample of rows that "auto" learns from. No global random state is used.
+        For the sample of rows that "auto" learns from, landmarks, and rows set apart. No global random state is used.
 
     Attributes
     ----------
@@ -119,7 +117,7 @@ class ConditionalMeanEmbedding(TargetWeights):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, StrOptions({"precomputed"}), None],
         "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "learn": [LearningMethod, StrOptions(WORDS), None],
+        "learn": [LearningMethod, StrOptions(set(METHODS)), None],
         "solver": [Solver, StrOptions({"auto", "exact", "nystroem"})],
         "target_kernel": [Kernel, None],
         "prior": [StrOptions({"zero", "marginal"})],

@@ -162,7 +162,7 @@ class TargetWeights(KernelEstimator):
             "holdout" needs rows that were not fitted: pass them, or let ``fit`` hold some out (``holdout_share`` of the
             learning method). "rademacher-fixed-kernel" holds for kernels that were not chosen with the rows of the
             embedding (``kernel_share`` of the learning method, or ``learn=None`` with both kernels given), if the
-            target kernel is bounded; it needs thousands of rows to say something.
+            target kernel is bounded; it needs many thousands of rows to say something.
         X, y : array-like, optional
             Independent rows that the model has never seen, for "holdout".
         beta : float, default=0.05
