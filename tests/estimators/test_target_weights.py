@@ -109,6 +109,17 @@ def test_cross_validation_gives_numbers(target):
     assert scores.mean() > 0.25
 
 
+@pytest.mark.parametrize("target_kernel", [None, Brownian()], ids=["Gaussian", "Brownian"])
+def test_nothing_is_learned_from_noise(target_kernel):
+    scores = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(330, 4)), rng.normal(size=330)
+        model = ConditionalMeanEmbedding(target_kernel=target_kernel, random_state=0).fit(X[:30], y[:30])
+        scores.append(model.score(X[30:], y[30:]))
+    assert -0.02 < np.mean(scores) < 0.01
+
+
 def test_huge_targets_do_not_overflow():
     y = Y[:, 0]
     plain, huge = (fitted(Gaussian(), y * unit).expectation(X[TEST]) for unit in (1.0, 1e300))
