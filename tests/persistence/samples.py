@@ -21,7 +21,7 @@ from sklearn.isotonic import IsotonicRegression
 from torch import nn
 
 import kernelwright as kw
-from kernelwright import features, hyper, hyperkernels, kernels, learning, solvers
+from kernelwright import distributions, features, hyper, hyperkernels, kernels, learning, solvers
 from kernelwright.evaluation import Evaluation
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.persistence.classes import is_library_class, saved_class_of, saved_classes
@@ -90,6 +90,12 @@ def _estimators() -> Iterator[Sample]:
     yield fitted(kw.EmbeddingNetworkClassifier(kw.networks.MLP((2,)), **network))
     yield fitted(kw.EmbeddingNetworkClassifier(kw.networks.MLP((2,)), kernel=kernels.Gaussian(), **network))
     yield fitted(kw.ConditionalMeanEmbedding(learn=None, random_state=0), "expectation", X[:, 0])
+    for distribution in (distributions.Stacked(transform="identity"), distributions.LocationScale(transform="log")):
+        numbers = kw.EmbeddingRegressor(learn=None, distribution=distribution, random_state=0)
+        yield fitted(numbers, "predict", np.exp(X[:, 0]))
+    for transform in ("root", "logit"):
+        direct = distributions.Direct(transform=transform, low=0, high=100)
+        yield fitted(kw.EmbeddingRegressor(learn=None, distribution=direct, random_state=0), "predict", np.exp(X[:, 0]))
     apart = learning.Given(holdout_share=0.25)
     few = kw.ConditionalMeanEmbedding(kernels.Gaussian(), learn=apart, solver=solvers.Landmarks(4), random_state=0)
     yield fitted(few, "expectation", X[:, 0])
