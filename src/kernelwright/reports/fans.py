@@ -146,7 +146,7 @@ class FanDisplay:
             )
         self.line_ = None
         if m % 2:
-            style = {"marker": "_", "linestyle": "", "markersize": 14} if self.bars else {}
+            style = {"marker": "_", "linestyle": "", "markersize": 14, "markeredgewidth": 2} if self.bars else {}
             (self.line_,) = ax.plot(x, self.quantiles[:, m // 2], color=ACCENT, **style)
         if self.bars:
             ax.set_xticks(x, [plain(value, 16) for value in _shown(self.values)], rotation=30 if len(x) > 4 else 0)

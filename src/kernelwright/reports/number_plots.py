@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing
 
 from kernelwright.evaluation.scores import NORMAL
 from kernelwright.reports.drawing import ACCENT, GREY, WARM, legend, new_axes, plain
+from kernelwright.reports.formatting import number
 
 __all__ = ["CoverageDisplay", "PITDisplay", "PredictedActualDisplay", "last_step", "of_one_target", "pit_limits"]
 
@@ -259,7 +260,7 @@ class CoverageDisplay:
         (self.line_,) = ax.plot(places, self.covered, marker="o", color=ACCENT, linestyle="")
         lowest = min(float(self.band[0].min()), self.coverage)
         ax.set(xlabel="intervals, from the narrowest to the widest", ylabel="share of targets inside")
-        ax.set_xticks(places, [f"{width:.3g}" for width in self.width], rotation=45, fontsize=8)
+        ax.set_xticks(places, [number(width) for width in self.width], rotation=45, fontsize=8)
         ax.set_ylim(max(0.0, lowest - 0.05), 1.02)
         ax.set_title(plain(title, 80) if title else "")
         self.ax_, self.figure_ = ax, ax.figure

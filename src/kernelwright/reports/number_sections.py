@@ -27,8 +27,8 @@ MEANINGS = {
     "RMSE": "root of the mean squared error of the means; lower is better",
     "MAE": "mean absolute error of the means; lower is better",
     "CRPS": "mean error of the whole distributions, an absolute error if they were certain; lower is better",
-    "coverage": f"share of targets inside their {COVERAGE:.0%} intervals",
-    "width": f"mean width of the {COVERAGE:.0%} intervals; lower is better at the same coverage",
+    "coverage": "share of targets inside their 90 % intervals",
+    "width": "mean width of the 90 % intervals; lower is better at the same coverage",
 }
 MAPS = {
     "identity": "as it is",
@@ -220,11 +220,12 @@ def limits(model: TabularModel, judged: JudgedRows) -> list[Block]:
     rows = [("smallest and largest target seen", f"{number(judged.y.min())} to {number(judged.y.max())}")]
     if scale.values is not None:
         rows.append(("possible values", f"{count_of(len(scale.values), 'value')}; nothing between them"))
-    low, high = (number(end) if np.isfinite(end) else "" for end in (scale.low, scale.high))
+    ends = (("at least", scale.low), ("at most", scale.high))
+    bounds = " and ".join(f"{word} {number(end)}" for word, end in ends if np.isfinite(end))
     rows += [
-        ("range of predictions", f"at least {low}" * bool(low) + " and " * bool(low and high) + f"at most {high}" * bool(high) or "not limited"),
+        ("range of predictions", bounds or "not limited"),
         ("the target is learned", MAPS[scale.target_map.word]),
-        ("weight of the direct estimate", f"{percent(link.direct, 0)}; the rest is a location with a scale"),
+        ("weight of the direct estimate", f"{percent(link.direct, 0)}; the rest is a location and a scale"),
         ("weight of the model against the overall distribution", percent(link.trust, 0)),
     ]
     text = "Far from all training rows, the model predicts the distribution of all targets: it does not extrapolate."

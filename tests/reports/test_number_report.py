@@ -1,0 +1,121 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from kernelwright import learning, load, save, solvers
+from kernelwright.distributions import Stacked
+from kernelwright.kernels import Gaussian
+from kernelwright.reports import PITDisplay, model_report
+from kernelwright.reports.judged_rows import left_out_rows
+from kernelwright.reports.number_sections import habit
+from tests.reports.models import IMAGE, LONG, NASTY, SCRIPT, nasty_number_model, number_model, number_table
+from tests.reports.parsing import Parsed
+
+
+@pytest.fixture(scope="module")
+def model():
+    return nasty_number_model()
+
+
+@pytest.fixture(scope="module")
+def parsed(model):
+    page = model_report(model)
+    assert "cannot be made" not in page
+    return Parsed(page)
+
+
+def test_all_sections_are_there(parsed):
+    assert [h["id"] for h in parsed.all("h2")] == [
+        "quality-on-new-rows",
+        "predicted-and-actual",
+        "calibration",
+        "hardest-rows",
+        "relevant-features",
+        "quantiles-along-columns",
+        "limits",
+        "training",
+        "columns",
+        "settings-and-versions",
+    ]
+    assert len(parsed.pictures()) == 10
+    assert all(len(image["alt"]) > 40 for image in parsed.pictures())
+
+
+def test_names_are_shown_literally(parsed):
+    assert parsed.all("script") == []
+    assert not any(key.startswith("on") for _, attributes in parsed.elements for key in attributes)
+    for name in (*NASTY, LONG, f"Prediction of {IMAGE + SCRIPT}", "Note: A note with <b>tags</b>."):
+        assert " ".join(name.split()) in parsed.text
+    assert "1337" not in parsed.text
+
+
+def test_numbers_are_those_of_left_out_rows(model, parsed):
+    judged = left_out_rows(model.pipeline[-1])
+    scores = judged.scores()
+    assert f"{100 * scores['R²'].value:.1f} %" in parsed.text
+    assert f"MAE {scores['MAE'].value:.3f} {scores['MAE'].low:.3f} to {scores['MAE'].high:.3f}" in parsed.text
+    worst = np.argmax(judged.crps)
+    assert f"{judged.rows[worst]} {judged.y[worst]:.3f} {judged.mean[worst]:.3f}" in parsed.text
+    assert "each of 90 rows was predicted without it" in parsed.text
+
+
+def test_a_loaded_model_has_the_same_page(tmp_path):
+    model = number_model(number_table(40))
+    save(model, tmp_path / "model.kw")
+    assert model_report(load(tmp_path / "model.kw")) == model_report(model)
+
+
+def test_noise_is_called_noise():
+    random = np.random.default_rng(0)
+    frame = number_table().assign(target=random.normal(size=80))
+    assert "not clearly better than the mean of target" in Parsed(model_report(number_model(frame))).text
+
+
+def test_a_few_values_are_called_so():
+    frame = number_table(120)
+    frame["target"] = np.round(frame["target"]).clip(-1, 1)
+    text = Parsed(model_report(number_model(frame, learn=learning.Auto(max_iter=3)))).text
+    assert "3 values; nothing between them" in text
+    assert "a target with few values" in text
+
+
+def test_the_range_and_the_transform_of_prices_are_shown():
+    frame = number_table(120)
+    frame["target"] = np.exp(1.5 * frame["target"])
+    text = Parsed(model_report(number_model(frame, learn=None, distribution=Stacked(transform="log")))).text
+    assert "at least 0.000" in text
+    assert "the target is learned as its logarithm" in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"kernel": Gaussian("median"), "learn": None}, "hyperparameters were given"),
+        ({"solver": "fourier", "kernel": Gaussian("median"), "learn": None}, "keeps no training rows"),
+        ({"solver": solvers.Landmarks(20), "learn": None}, "Rows with the largest CRPS actual predicted"),
+    ],
+    ids=["nothing learned", "no rows kept", "a sample left out"],
+)
+def test_what_another_model_lacks_is_left_out_with_a_sentence(settings, sentence):
+    parsed = Parsed(model_report(number_model(number_table(120), **settings)))
+    assert sentence in parsed.text
+    assert len(parsed.all("h2")) == 10
+
+
+def test_words_alone_have_no_fan():
+    frame = number_table(60)[["target"]].assign(kind=np.resize(np.array(["x", "y", "z"], dtype=object), 60))
+    text = Parsed(model_report(number_model(frame, learn=None))).text
+    assert "no column of numbers to draw quantiles along" in text
+
+
+@pytest.mark.parametrize(
+    ("factor", "sentence"), [(1.0, "as they should."), (0.5, "they are too narrow"), (2.0, "wider than necessary")]
+)
+def test_intervals_are_judged(rng, factor, sentence):
+    judged = left_out_rows(number_model(number_table(60), learn=None).pipeline[-1])
+    y = rng.normal(size=1000)
+    zeros, pit = np.zeros(1000), np.tile((np.arange(1000) + 0.5)[:, None] / 1000, 2)
+    ends = np.tile(1.645 * factor * np.array([-1, 1]), (1000, 1))
+    judged = dataclasses.replace(judged, y=y, weights=zeros + 1, mean=zeros, interval=ends, pit=pit, crps=zeros)
+    assert sentence in habit(judged, PITDisplay.from_predictions(pit[:, 1]))
