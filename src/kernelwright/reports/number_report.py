@@ -19,7 +19,7 @@ from kernelwright.reports.page import Block, Page, Paragraph, Tile, Tiles
 from kernelwright.reports.sections import columns_section, note_blocks, section_or_sentence, settings_section
 from kernelwright.tables import TabularModel
 
-__all__ = ["number_page"]
+__all__ = ["judgement", "number_page"]
 
 
 def number_page(model: TabularModel) -> Page:
@@ -63,12 +63,12 @@ def _summary(model: TabularModel, judged: JudgedRows) -> list[Block]:
                 Tile(f"{len(judged.y):,}", "rows it was tested on", "all intervals are 95 % intervals"),
             ]
         ),
-        Paragraph(_judgement(model, scores)),
+        Paragraph(judgement(model, scores)),
         *note_blocks(model.notes),
     ]
 
 
-def _judgement(model: TabularModel, scores: Any) -> str:
+def judgement(model: TabularModel, scores: Any) -> str:
     """Say how good the model is, even if it is not."""
     explained, width = scores["R²"], scores["width"]
     if explained.low <= 0:
