@@ -99,7 +99,7 @@ def test_predictions_are_sorted_by_value():
 
 def test_bad_arguments_are_refused(fitted):
     model, X = fitted
-    with pytest.raises(ValueError, match="no column 'price'. Columns are place"):
+    with pytest.raises(ValueError, match="no column 'price'"):
         FanDisplay.from_estimator(model, X, "price")
     with pytest.raises(ValueError, match="from 0 to 2"):
         FanDisplay.from_estimator(model, X, 3)

@@ -17,7 +17,7 @@ def test_scores_are_those_of_scikit_learn(rng, weighted):
     y, mean, crps = rng.normal(size=60), rng.normal(size=60), rng.uniform(size=60)
     w = rng.uniform(0.5, 2.0, 60) if weighted else np.ones(60)
     interval = np.column_stack([mean - 1, mean + rng.uniform(size=60)])
-    found = JudgedRows(y, w, mean, interval, np.zeros((60, 2)), crps, None, None, "row", "").scores()
+    found = JudgedRows(y, w, mean, interval, np.zeros((60, 2)), crps, None, "row", "").scores()
     inside = (interval[:, 0] <= y) & (y <= interval[:, 1])
     expected = {
         "R²": r2_score(y, mean, sample_weight=w),
@@ -37,7 +37,7 @@ def test_intervals_of_scores_hold_the_truth():
     for seed in range(200):
         error = np.random.default_rng(seed).normal(size=80)
         zeros, ends = np.zeros(80), np.zeros((80, 2))
-        score = JudgedRows(error, np.ones(80), zeros, ends, ends, zeros, None, None, "row", "").scores()["MAE"]
+        score = JudgedRows(error, np.ones(80), zeros, ends, ends, zeros, None, "row", "").scores()["MAE"]
         hits.append(score.low <= np.sqrt(2 / np.pi) <= score.high)
     assert 0.89 < np.mean(hits) <= 0.99
 
@@ -68,7 +68,9 @@ def test_rows_have_the_numbers_that_they_had_in_fit():
 
 
 def test_a_sample_of_rows_has_no_numbers():
-    found = left_out_rows(EmbeddingRegressor(learn=None, solver=solvers.Landmarks(20), random_state=0).fit(*draw(200, 0)))
+    found = left_out_rows(
+        EmbeddingRegressor(learn=None, solver=solvers.Landmarks(20), random_state=0).fit(*draw(200, 0))
+    )
     assert found.rows is None
     assert len(found.y) == 10
 
@@ -76,5 +78,5 @@ def test_a_sample_of_rows_has_no_numbers():
 def test_tails_are_those_of_both_sides():
     pit = np.array([[0.1, 0.1], [0.95, 0.95], [0.3, 0.8], [0.5, 0.5]])
     zeros = np.zeros(4)
-    found = JudgedRows(zeros, zeros + 1, zeros, np.zeros((4, 2)), pit, zeros, None, None, "row", "")
+    found = JudgedRows(zeros, zeros + 1, zeros, np.zeros((4, 2)), pit, zeros, None, "row", "")
     assert found.tail == pytest.approx([0.2, 0.1, 1.0, 1.0])

@@ -1,15 +1,18 @@
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.metrics import r2_score
 
 from kernelwright import load, save, solvers
 from kernelwright.distributions import Stacked
+from kernelwright.evaluation import Score
 from kernelwright.features import RandomFourier
 from kernelwright.reports import PITDisplay, model_report
-from kernelwright.reports.judged_rows import left_out_rows
+from kernelwright.reports.judged_rows import SCORES, JudgedRows, evaluated_rows, left_out_rows
 from kernelwright.reports.number_report import judgement
-from kernelwright.reports.number_sections import calibration, fans, habit, hardest_numbers, limits
+from kernelwright.reports.number_sections import calibration, fans, habit, hardest_numbers, limits, number_quality
 from kernelwright.reports.page import Page
 from kernelwright.reports.sections import SectionLeftOut
 from tests.reports.models import IMAGE, LONG, NASTY, SCRIPT, nasty_number_model, number_model, number_table
@@ -77,7 +80,8 @@ def test_a_loaded_model_has_the_same_page(tmp_path):
 
 def test_noise_is_called_noise():
     model = number_model(number_table().assign(target=np.random.default_rng(0).normal(size=80)))
-    assert "not clearly better than the mean of target" in judgement(model, left_out_rows(model.pipeline[-1]).scores())
+    scores = left_out_rows(model.pipeline[-1]).scores()
+    assert "not clearly better than the mean of target" in judgement("target", scores, {})[0]
 
 
 def test_a_few_values_are_called_so():
@@ -116,6 +120,44 @@ def test_words_alone_have_no_fan():
     frame = number_table(60)[["target"]].assign(kind=np.resize(np.array(["x", "y", "z"], dtype=object), 60))
     with pytest.raises(SectionLeftOut, match="no column of numbers to draw quantiles along"):
         fans(number_model(frame, learn=None))
+
+
+def evaluation_of(y, means, half, rivals):
+    """Return what a cross-validation of numbers has."""
+    zeros = np.zeros(len(y))
+    columns = (y, zeros + 1, means, np.column_stack([means - half, means + half]), np.zeros((len(y), 2)), np.abs(y))
+    found = JudgedRows(*columns, None, "row", "").scores()
+    scores = SimpleNamespace(**{SCORES[name]: score for name, score in found.items()})
+    predictions = SimpleNamespace(means=means, low=means - half, high=means + half, crps=np.abs(y), pit=zeros + 0.5)
+    made = {name: SimpleNamespace(scores=scores, gain=gain, seconds=1.0) for name, gain in rivals.items()}
+    return SimpleNamespace(
+        actual=y,
+        predictions=predictions,
+        rows=np.arange(len(y)) + 7,
+        row_word="line",
+        protocol="two folds",
+        scores=scores,
+        rivals=made,
+    )
+
+
+def test_a_cross_validation_is_shown_with_its_rivals(rng):
+    y = rng.normal(size=50)
+    gains = {"ridge regression": Score(0.2, 0.1, 0.3), "a forest": Score(0, -1, 1), "boosting": Score(-2, -3, -1)}
+    found = evaluation_of(y, 0.5 * y, 1.0, gains)
+    judged = evaluated_rows(found)
+    text = words_of([*number_quality(judged, found.rivals), *hardest_numbers(judged)])
+    assert "Measured by two folds." in text
+    assert "0.200 (0.100 to 0.300) this model is better" in text
+    assert f"{np.abs(y).argmax() + 7} {y[np.abs(y).argmax()]:.3f}" in text
+    said = judgement("target", judged.scores(), found.rivals)
+    assert f"explain {100 * r2_score(y, 0.5 * y):.1f}" in said[0]
+    assert said[1:] == [
+        "Its distributions are clearly better than those of ridge regression on the same rows (by CRPS).",
+        "Its distributions are clearly worse than those of boosting on the same rows (by CRPS).",
+        "There is no clear difference from a forest on the same rows (by CRPS).",
+        "On this table, prefer boosting.",
+    ]
 
 
 @pytest.mark.parametrize(

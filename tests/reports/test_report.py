@@ -13,6 +13,7 @@ from kernelwright.reports.training_rows import training_rows
 from tests.reports.models import IMAGE, LONG, NASTY, SCRIPT, kernel_model, nasty_model, table, tabular_model
 from tests.reports.parsing import Parsed
 
+
 @pytest.fixture(scope="module")
 def nasty():
     page = model_report(nasty_model())

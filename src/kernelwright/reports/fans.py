@@ -188,7 +188,7 @@ def _distance(column: np.ndarray) -> np.ndarray:
     """Return the distance of each value from the median, at most one; of words, whether they are the usual one."""
     if column.dtype.kind not in "iufb":
         words = np.array([str(value) for value in column])
-        names, place, counts = np.unique(words, return_inverse=True, return_counts=True)
+        _, place, counts = np.unique(words, return_inverse=True, return_counts=True)
         return (place != counts.argmax()).astype(np.float64)
     numbers = column.astype(np.float64)
     low, median, high = np.nanquantile(numbers, [0.1, 0.5, 0.9]) if np.isfinite(numbers).any() else (0.0, 0.0, 0.0)
@@ -249,4 +249,6 @@ def _varied(X: Any, at: Any, place: int, values: np.ndarray) -> Any:
 
 
 def _shown(values: np.ndarray) -> list[str]:
-    return [f"{value:g}" if isinstance(value, (float, np.floating, int, np.integer)) else str(value) for value in values]
+    return [
+        f"{value:g}" if isinstance(value, (float, np.floating, int, np.integer)) else str(value) for value in values
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 
 from kernelwright.evaluation.scores import Score
 
-__all__ = ["COVERAGE", "JudgedRows", "left_out_rows"]
+__all__ = ["COVERAGE", "SCORES", "JudgedRows", "evaluated_rows", "judged_rows", "left_out_rows"]
 
 COVERAGE = 0.9  # of the intervals on a page
 BOOTSTRAP = 400
+SCORES = {"R²": "r2", "RMSE": "rmse", "MAE": "mae", "CRPS": "crps", "coverage": "coverage", "width": "width"}
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,12 @@ class JudgedRows:
     pit : ndarray of shape (n, 2)
         The distribution function just below the target, and at it.
     crps : ndarray of shape (n,)
-    support : ndarray of shape (n,) or None
     rows : ndarray of int or None
         Row numbers, if they are known.
     row_word, protocol : str
         What ``rows`` counts, and how the predictions were made, in words.
+    known_scores : dict of str to Score or None, default=None
+        Scores, if they were computed elsewhere.
     """
 
     y: np.ndarray
@@ -40,24 +43,24 @@ class JudgedRows:
     interval: np.ndarray
     pit: np.ndarray
     crps: np.ndarray
-    support: np.ndarray | None
     rows: np.ndarray | None
     row_word: str
     protocol: str
+    known_scores: Mapping[str, Score] | None = None
 
     @property
     def tail(self) -> np.ndarray:
         """How probable a target at least as far out was, on either side."""
         return np.minimum(2.0 * np.minimum(self.pit[:, 1], 1.0 - self.pit[:, 0]), 1.0)
 
-    def scores(self) -> dict[str, Score]:
+    def scores(self) -> Mapping[str, Score]:
         """Return R^2, RMSE, MAE, CRPS, coverage and mean width of the intervals, with bootstrap intervals."""
+        if self.known_scores is not None:
+            return self.known_scores
         low, high = self.interval.T
         inside = (low <= self.y) & (self.y <= high)
         errors, centred = self.y - self.mean, self.y - np.average(self.y, weights=self.weights)
-        columns = np.column_stack(
-            [errors**2, np.abs(errors), self.crps, inside, high - low, centred, centred**2]
-        )
+        columns = np.column_stack([errors**2, np.abs(errors), self.crps, inside, high - low, centred, centred**2])
         draws = np.random.default_rng(0).multinomial(len(self.y), np.full(len(self.y), 1 / len(self.y)), BOOTSTRAP)
         weights = np.vstack([np.ones(len(self.y)), draws]) * self.weights
         means = weights @ columns / weights.sum(1, keepdims=True)
@@ -76,6 +79,28 @@ class JudgedRows:
 def _score(values: np.ndarray) -> Score:
     low, high = np.quantile(values[1:], [0.025, 0.975])
     return Score(float(values[0]), float(min(low, values[0])), float(max(high, values[0])))
+
+
+def judged_rows(model: Any) -> JudgedRows:
+    """Return the rows of a cross-validation if the model of a table has one, else those that its fit left out."""
+    return left_out_rows(model.pipeline[-1]) if model.evaluation is None else evaluated_rows(model.evaluation)
+
+
+def evaluated_rows(evaluation: Any) -> JudgedRows:
+    """Return the rows of a cross-validation of numbers."""
+    found = evaluation.predictions
+    return JudgedRows(
+        evaluation.actual,
+        np.ones(len(evaluation.actual)),
+        found.means,
+        np.column_stack([found.low, found.high]),
+        np.column_stack([found.pit, found.pit]),
+        found.crps,
+        evaluation.rows,
+        evaluation.row_word,
+        evaluation.protocol,
+        {name: getattr(evaluation.scores, word) for name, word in SCORES.items()},
+    )
 
 
 def left_out_rows(regressor: Any) -> JudgedRows:
@@ -104,7 +129,6 @@ def left_out_rows(regressor: Any) -> JudgedRows:
         prediction.quantile(levels),
         prediction.cdf(at),
         prediction.crps(rows.y),
-        rows.support,
         _numbers_of(regressor),
         "training row",
         f"leaving rows out: each of {len(rows.y):,} rows was predicted without it. But the kernel, the ridge and "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from kernelwright.reports.formatting import count_of, interval, name_of_table, number, percent
-from kernelwright.reports.judged_rows import JudgedRows, left_out_rows
+from kernelwright.evaluation.scores import Score
+from kernelwright.reports.formatting import count_of, interval, name_of_table, number, percent, verdict
+from kernelwright.reports.judged_rows import JudgedRows, judged_rows
 from kernelwright.reports.learned_sections import learning, relevance
 from kernelwright.reports.number_sections import (
     calibration,
@@ -24,9 +26,9 @@ __all__ = ["judgement", "number_page"]
 
 def number_page(model: TabularModel) -> Page:
     """Make the report page of a model of numbers."""
-    judged = left_out_rows(model.pipeline[-1])
+    judged, rivals = judged_rows(model), getattr(model.evaluation, "rivals", {})
     sections = [
-        ("Quality on new rows", lambda: number_quality(judged)),
+        ("Quality on new rows", lambda: number_quality(judged, rivals)),
         ("Predicted and actual", lambda: predicted_actual(judged, model.target)),
         ("Calibration", lambda: calibration(judged)),
         ("Hardest rows", lambda: hardest_numbers(judged)),
@@ -38,18 +40,18 @@ def number_page(model: TabularModel) -> Page:
         ("Settings and versions", lambda: settings_section(_settings(model), model.versions)),
     ]
     made = [section_or_sentence(title, blocks) for title, blocks in sections]
-    return Page(f"Prediction of {model.target}", _summary(model, judged), made)
+    return Page(f"Prediction of {model.target}", _summary(model, judged, rivals), made)
 
 
-def _summary(model: TabularModel, judged: JudgedRows) -> list[Block]:
+def _summary(model: TabularModel, judged: JudgedRows, rivals: Mapping[str, Any]) -> list[Block]:
     """Describe the model in plain words."""
     regressor = model.pipeline[-1]
     rows = count_of(len(regressor.embedding_.rows.place), "row")
     columns, scores = count_of(len(model.used), "column"), judged.scores()
     return [
         Paragraph(
-            f"Trained on {rows} and {columns} of {name_of_table(model.settings)}. The model predicts {model.target} as a "
-            "distribution: a mean, and how far from it the truth may be."
+            f"Trained on {rows} and {columns} of {name_of_table(model.settings)}. The model predicts {model.target} "
+            "as a distribution: a mean, and how far from it the truth may be."
         ),
         Tiles(
             [
@@ -63,23 +65,37 @@ def _summary(model: TabularModel, judged: JudgedRows) -> list[Block]:
                 Tile(f"{len(judged.y):,}", "rows it was tested on", "all intervals are 95 % intervals"),
             ]
         ),
-        Paragraph(judgement(model, scores)),
+        *(Paragraph(text) for text in judgement(model.target, scores, rivals)),
         *note_blocks(model.notes),
     ]
 
 
-def judgement(model: TabularModel, scores: Any) -> str:
-    """Say how good the model is, even if it is not."""
+def judgement(target: str, scores: Mapping[str, Score], rivals: Mapping[str, Any]) -> list[str]:
+    """Say how good the model is compared with its rivals, even if it is not better."""
     explained, width = scores["R²"], scores["width"]
     if explained.low <= 0:
-        return (
-            f"Its predictions are not clearly better than the mean of {model.target}: these columns may carry little "
+        first = (
+            f"Its predictions are not clearly better than the mean of {target}: these columns may carry little "
             "information about it, or there are too few rows."
         )
-    return (
-        f"Out of sample, its predictions explain {percent(explained.value)} of the variance of {model.target}. They are "
-        f"off by {number(scores['MAE'].value)} on average, and a 90 % interval is {number(width.value)} wide."
-    )
+    else:
+        first = (
+            f"Out of sample, its predictions explain {percent(explained.value)} of the variance of {target}. They are "
+            f"off by {number(scores['MAE'].value)} on average, and a 90 % interval is {number(width.value)} wide."
+        )
+    verdicts = {name: verdict(rival) for name, rival in rivals.items()}
+    openings = {
+        "this model is better": "Its distributions are clearly better than those of",
+        "this model is worse": "Its distributions are clearly worse than those of",
+        "no clear difference": "There is no clear difference from",
+    }
+    found = {word: [name for name, said in verdicts.items() if said == word] for word in openings}
+    sentences = [
+        f"{openings[word]} {' and '.join(names)} on the same rows (by CRPS)." for word, names in found.items() if names
+    ]
+    if ahead := found["this model is worse"]:
+        sentences.append(f"On this table, prefer {' or '.join(ahead)}.")
+    return [first, *sentences]
 
 
 def _settings(model: TabularModel) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from kernelwright.reports.fans import FanDisplay, typical_row
-from kernelwright.reports.formatting import count_of, interval, number, percent, probability
-from kernelwright.reports.judged_rows import COVERAGE, JudgedRows
+from kernelwright.reports.formatting import count_of, interval, number, percent, probability, verdict
+from kernelwright.reports.judged_rows import COVERAGE, SCORES, JudgedRows
 from kernelwright.reports.kernel_plots import with_names
 from kernelwright.reports.number_plots import CoverageDisplay, PITDisplay, PredictedActualDisplay
 from kernelwright.reports.page import Block, Gallery, PageTable, Paragraph, Picture
@@ -38,16 +39,32 @@ MAPS = {
 }
 
 
-def number_quality(judged: JudgedRows) -> list[Block]:
-    """Show scores with intervals."""
+def number_quality(judged: JudgedRows, rivals: Mapping[str, Any]) -> list[Block]:
+    """Show scores with intervals, next to those of rivals."""
     rows = [
         (name, _shown(name, score.value), interval(score, share=name in SHARES), MEANINGS[name])
         for name, score in judged.scores().items()
     ]
     caption = "Scores, with 95 % intervals that treat the rows as independent"
-    return [
+    blocks: list[Block] = [
         Paragraph(f"Measured by {judged.protocol}."),
         PageTable(caption, ("score", "value", "interval", "meaning"), rows, "lrrw"),
+    ]
+    return [*blocks, *_rival_blocks(judged, rivals)] if rivals else blocks
+
+
+def _rival_blocks(judged: JudgedRows, rivals: Mapping[str, Any]) -> list[Block]:
+    rows = [("this model", *(_shown(name, score.value) for name, score in judged.scores().items()), "", "")]
+    for name, rival in rivals.items():
+        scores = (_shown(score, getattr(rival.scores, word).value) for score, word in SCORES.items())
+        gain = f"{number(rival.gain.value)} ({interval(rival.gain)})"
+        rows.append((name, *scores, gain, verdict(rival)))
+    header = ("method", *SCORES, "its CRPS minus this model's", "verdict")
+    return [
+        PageTable("Other methods on the same rows and folds", header, rows, "lrrrrrrrl"),
+        Paragraph(
+            "Methods that predict a mean only get the distribution of their errors in the other folds.", quiet=True
+        ),
     ]
 
 
@@ -78,8 +95,8 @@ def predicted_actual(judged: JudgedRows, target: str) -> list[Block]:
                 Picture.of(
                     drawn.plot(kind="residual", name=target).figure_,
                     "Residuals, actual minus predicted, against predicted values.",
-                    f"Scatter plot of residuals against {ends}: the median is {number(middle)}, nine of ten lie between "
-                    f"{number(low)} and {number(high)}.",
+                    f"Scatter plot of residuals against {ends}: the median is {number(middle)}, nine of ten lie "
+                    f"between {number(low)} and {number(high)}.",
                 ),
             ]
         ),
@@ -156,8 +173,8 @@ def hardest_numbers(judged: JudgedRows) -> list[Block]:
     counted = f" Numbers count the {judged.row_word}s, from 1." if known and judged.row_word == "training row" else ""
     return [
         Paragraph(
-            "These rows have the largest out-of-sample error. Check them first for typing errors, wrong units and cases "
-            f"that the columns do not describe.{counted}"
+            "These rows have the largest out-of-sample error. Check them first for typing errors, wrong units and "
+            f"cases that the columns do not describe.{counted}"
         ),
         PageTable(
             "Rows with the largest CRPS",
@@ -193,8 +210,8 @@ def fans(model: TabularModel) -> list[Block]:
     return [
         Paragraph(
             f"The predicted distribution of {model.target} if one column changes and the others keep the values of one "
-            "typical row. The line is the median; the bands hold half and nine tenths of the probability. An orange line "
-            "at the bottom marks combinations that are unlike all training rows. This is what the model predicts, "
+            "typical row. The line is the median; the bands hold half and nine tenths of the probability. An orange "
+            "line at the bottom marks combinations that are unlike all training rows. This is what the model predicts, "
             "not what would happen if the column were changed in the world."
         ),
         Gallery(pictures),
@@ -215,7 +232,8 @@ def _shares(model: TabularModel) -> dict[str, float]:
 
 def limits(model: TabularModel, judged: JudgedRows) -> list[Block]:
     """Say what predictions can and cannot be."""
-    link = model.pipeline[-1].links_[0]
+    regressor = model.pipeline[-1]
+    link, left_out = regressor.links_[0], regressor.left_out_[0]
     scale = link.scale
     rows = [("smallest and largest target seen", f"{number(judged.y.min())} to {number(judged.y.max())}")]
     if scale.values is not None:
@@ -228,14 +246,12 @@ def limits(model: TabularModel, judged: JudgedRows) -> list[Block]:
         ("weight of the direct estimate", f"{percent(link.direct, 0)}; the rest is a location and a scale"),
         ("weight of the model against the overall distribution", percent(link.trust, 0)),
     ]
-    text = "Far from all training rows, the model predicts the distribution of all targets: it does not extrapolate."
-    if judged.support is not None:
-        few = float(np.average(judged.support < 1.0, weights=judged.weights))
-        text += (
-            f" The support of a row says how far it is: {percent(few)} of the rows it was tested on have less than 1, "
-            "and near 0 a prediction is no more than the overall distribution."
-        )
+    few = float(np.average(left_out.support < 1.0, weights=left_out.weights))
     return [
-        Paragraph(text),
+        Paragraph(
+            "Far from all training rows, the model predicts the distribution of all targets. The support of a row says "
+            f"how far it is: {percent(few)} of the rows that were left out in training have less than 1, and near 0 a "
+            "prediction is no more than the overall distribution."
+        ),
         PageTable("What is assumed about the target", ("property", "value"), rows, "ll"),
     ]

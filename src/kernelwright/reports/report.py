@@ -19,7 +19,7 @@ def model_report(model: TabularModel | KernelModel) -> str:
     Parameters
     ----------
     model : TabularModel or KernelModel
-        A model of :mod:`kernelwright.tables`.
+        A model of :mod:`kernelwright.tables`, of classes or of numbers.
 
     Returns
     -------
@@ -30,8 +30,7 @@ def model_report(model: TabularModel | KernelModel) -> str:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from kernelwright.reports import model_report
-    >>> from kernelwright.reports.number_report import number_page
-from kernelwright.tables import TabularModel, TrainingTable, as_table
+    >>> from kernelwright.tables import TabularModel, TrainingTable, as_table
     >>> bunch = load_iris(as_frame=True)
     >>> frame = bunch.data.iloc[::3, :2].assign(species=bunch.target_names[bunch.target[::3]])
     >>> page = model_report(TabularModel.fit(TrainingTable.of(as_table(frame), "species")))
