@@ -2,8 +2,8 @@
 
     KERNELWRIGHT_DATA=folder python examples/house_prices.py
 
-The table is that of houses sold in Ames, Iowa (``tables/ames.csv`` in the data folder): 73 columns, 40 of them categories.
-Prices have a long upper tail, and errors grow with the price; an interval of one width would suit no house.
+The table is that of houses sold in Ames, Iowa (``tables/ames.csv`` in the data folder): 73 columns, 40 of them
+categories. Prices have a long upper tail, and errors grow with the price; an interval of one width would suit no house.
 """
 
 import argparse

@@ -1,21 +1,16 @@
 """The example runs, and its text is correct."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from kernelwright.reports import FanDisplay
 from tests.examples.loading import load
 
-TABLE = Path(os.environ.get("KERNELWRIGHT_DATA", "")) / "tables" / "ames.csv"
-has_table = pytest.mark.skipif(not TABLE.is_file(), reason="needs tables/ames.csv in KERNELWRIGHT_DATA")
-
 
 @pytest.mark.slow
-@has_table
-def test_intervals_are_narrower_and_cover(tmp_path, capsys):
+def test_distributions_are_better_and_intervals_cover(data_folder, tmp_path, capsys):
+    if not (data_folder / "tables" / "ames.csv").is_file():
+        pytest.skip("needs tables/ames.csv in the data folder")
     scores = load("house_prices").main(600, tmp_path / "fan.png")
     ours = scores["kernelwright"]
     assert 0.83 < ours["coverage"] < 0.97
