@@ -2,7 +2,11 @@
 
 import numpy as np
 import pandas as pd
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder
 
+from kernelwright import EmbeddingRegressor
 from kernelwright.evaluation import Evaluation
 from kernelwright.tables import KernelModel, TabularModel, TrainingTable, as_table, describe_columns, held_out_error
 
@@ -63,6 +67,43 @@ def nasty_model() -> TabularModel:
     frame["kind of " + SCRIPT] = np.resize(np.array([SCRIPT, IMAGE, "$z$", "_", LONG], dtype=object), len(frame))
     frame["blank\nline"] = np.arange(len(frame)) % 7 * 1.5
     return tabular_model(frame.rename(columns={"target": IMAGE + SCRIPT}), IMAGE + SCRIPT)
+
+
+def number_table(n: int = 80, names: tuple[str, ...] = ("a", "b"), noise: float = 0.3) -> pd.DataFrame:
+    """Return numbers in columns of these names, and a number that depends on the first and the last."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.normal(size=(n, len(names))), columns=list(names))
+    return frame.assign(target=np.sin(2 * frame.iloc[:, 0]) + 0.5 * frame.iloc[:, -1] + noise * random.normal(size=n))
+
+
+def number_model(frame: pd.DataFrame, target: str = "target", **settings) -> TabularModel:
+    """Return a model of numbers, without a cross-validation."""
+    table = as_table(frame.drop(columns=target))
+    columns = describe_columns(table)
+    encoder = make_column_transformer(
+        ("passthrough", make_column_selector(dtype_include="number")),
+        (OneHotEncoder(sparse_output=False), make_column_selector(dtype_exclude="number")),
+        verbose_feature_names_out=False,
+    )
+    pipeline = Pipeline([("encode", encoder), ("regress", EmbeddingRegressor(random_state=0, **settings))])
+    pipeline.fit(frame[[column.name for column in columns if column.used]], frame[target].to_numpy())
+    return TabularModel(
+        pipeline,
+        columns,
+        target,
+        (),
+        (),
+        notes=("A note with <b>tags</b>.",),
+        settings={"table": SCRIPT, "rows": len(frame)},
+        versions={"kernelwright": "0"},
+    )
+
+
+def nasty_number_model() -> TabularModel:
+    """Return a model of numbers whose columns, categories and target have names from NASTY."""
+    frame = number_table(90, (*NASTY, LONG))
+    frame["kind of " + SCRIPT] = np.resize(np.array([SCRIPT, IMAGE, "$z$", "_", LONG], dtype=object), len(frame))
+    return number_model(frame.rename(columns={"target": IMAGE + SCRIPT}), IMAGE + SCRIPT)
 
 
 def kernel_model(n: int = 40, *, evaluated: bool = True) -> KernelModel:

@@ -80,12 +80,21 @@ class ResidualShape:
         return np.where(z < self.nodes[0], lower, np.where(z > self.nodes[-1], 1.0 - upper, inside))
 
     def quantile(self, levels: np.ndarray) -> np.ndarray:
-        """Return the inverse of the distribution function; levels 0 and 1 are at infinity."""
+        """Return the inverse of the distribution function; levels 0 and 1 are at infinity.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelwright.distributions.shape import ResidualShape
+        >>> shape = ResidualShape.fit(np.array([-1.0, 0.0, 1.0]), np.ones(3))
+        >>> shape.quantile(np.array([0.0, 1.0]))
+        array([-inf,  inf])
+        """
         levels = np.asarray(levels, dtype=np.float64)
         inside = np.interp(levels, self.below, self.nodes)
-        lower = stdtrit(TAIL, np.minimum(levels / self.below[0], 1.0) * stdtr(TAIL, self._ends[0]))
+        lower = _tail_quantile(np.minimum(levels / self.below[0], 1.0) * stdtr(TAIL, self._ends[0]))
         above = np.minimum((1.0 - levels) / (1.0 - self.below[-1]), 1.0)
-        upper = -stdtrit(TAIL, above * stdtr(TAIL, -self._ends[1]))
+        upper = -_tail_quantile(above * stdtr(TAIL, -self._ends[1]))
         outside = np.where(levels < self.below[0], lower, upper) * self.unit + self.centre
         return np.where((levels < self.below[0]) | (levels > self.below[-1]), outside, inside)
 
@@ -104,6 +113,11 @@ class ResidualShape:
     @property
     def _ends(self) -> np.ndarray:
         return (self.nodes[[0, -1]] - self.centre) / self.unit
+
+
+def _tail_quantile(levels: np.ndarray) -> np.ndarray:
+    """Return quantiles of the Student t; SciPy returns plus infinity at level 0."""
+    return np.where(levels > 0, stdtrit(TAIL, levels), -np.inf)
 
 
 def _spaced(ends: tuple[float, float], centre: float, unit: float) -> np.ndarray:

@@ -6,6 +6,7 @@ from kernelwright.reports.curves import (
     RejectionCurveDisplay,
     ReliabilityDisplay,
 )
+from kernelwright.reports.fans import FanDisplay
 from kernelwright.reports.kernel_plots import (
     KernelMatrixDisplay,
     PairScatterDisplay,
@@ -13,17 +14,22 @@ from kernelwright.reports.kernel_plots import (
     SpectrumDisplay,
 )
 from kernelwright.reports.maps import DecisionProbabilityDisplay, EntropyDisplay
+from kernelwright.reports.number_plots import CoverageDisplay, PITDisplay, PredictedActualDisplay
 from kernelwright.reports.page import Picture, render_page, write_whole
 from kernelwright.reports.report import model_report
 
 __all__ = [
     "ConfusionDisplay",
+    "CoverageDisplay",
     "DecisionProbabilityDisplay",
     "EntropyDisplay",
+    "FanDisplay",
     "KernelMatrixDisplay",
     "LearningCurveDisplay",
+    "PITDisplay",
     "PairScatterDisplay",
     "Picture",
+    "PredictedActualDisplay",
     "RejectionCurveDisplay",
     "RelevanceDisplay",
     "ReliabilityDisplay",

@@ -1,4 +1,4 @@
-"""Sections on what a classifier learned: relevance of features, maps, and the steps of the optimiser."""
+"""Sections on what a model learned: relevance of features, maps, and the steps of the optimiser."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def relevance(model: TabularModel) -> list[Block]:
     """Show the relevance of each feature."""
     with warnings.catch_warnings():  # a length scale at its bound: the table says so
         warnings.simplefilter("ignore", UserWarning)
-        found: Relevance = with_names(model.classifier.relevance(), feature_names(model))
+        found: Relevance = with_names(model.pipeline[-1].relevance(), feature_names(model))
     rows = [
         (
             row.name,
@@ -107,7 +107,7 @@ def maps(model: TabularModel) -> list[Block]:
 
 def learning(model: TabularModel) -> list[Block]:
     """Show the steps of the optimiser."""
-    history = model.classifier.history_
+    history = model.pipeline[-1].history_
     if not history:
         raise SectionLeftOut("There were no training steps: the hyperparameters were given.")
     first, last = history[0], history[-1]

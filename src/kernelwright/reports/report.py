@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from kernelwright.estimators import EmbeddingRegressor
 from kernelwright.reports.classifier_report import classifier_page
 from kernelwright.reports.kernel_report import kernel_page
+from kernelwright.reports.number_report import number_page
 from kernelwright.tables import KernelModel, TabularModel
 
 __all__ = ["model_report"]
@@ -17,7 +19,7 @@ def model_report(model: TabularModel | KernelModel) -> str:
     Parameters
     ----------
     model : TabularModel or KernelModel
-        A model of :mod:`kernelwright.tables`.
+        A model of :mod:`kernelwright.tables`, of classes or of numbers.
 
     Returns
     -------
@@ -36,7 +38,8 @@ def model_report(model: TabularModel | KernelModel) -> str:
     True
     """
     if isinstance(model, TabularModel):
-        return classifier_page(model).render()
+        page = number_page if isinstance(model.pipeline[-1], EmbeddingRegressor) else classifier_page
+        return page(model).render()
     if isinstance(model, KernelModel):
         return kernel_page(model).render()
     raise TypeError(f"A report needs a TabularModel or a KernelModel. Got {type(model).__name__} instead.")

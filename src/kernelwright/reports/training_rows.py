@@ -1,4 +1,4 @@
-"""Training rows of a classifier, and the names of their features."""
+"""Training rows of a model, and the names of their features."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def feature_names(model: TabularModel) -> list[str]:
     try:
         return [str(name) for name in model.pipeline[0].get_feature_names_out()]
     except ValueError:
-        return [f"feature {number + 1}" for number in range(model.classifier.n_features_in_)]
+        return [f"feature {number + 1}" for number in range(model.pipeline[-1].n_features_in_)]
 
 
-def training_rows(classifier: Any) -> np.ndarray:
-    """Return the points that a classifier keeps, as unscaled rows of features.
+def training_rows(estimator: Any) -> np.ndarray:
+    """Return the points that an estimator keeps, as unscaled rows of features.
 
     Examples
     --------
@@ -34,9 +34,9 @@ def training_rows(classifier: Any) -> np.ndarray:
     >>> np.allclose(np.unique(rows, axis=0), np.unique(X, axis=0))
     True
     """
-    points, scaler = np.asarray(classifier.points_), classifier.scaler_
+    points, scaler = np.asarray(estimator.points_), estimator.scaler_
     if not len(points) or points.ndim != 2:
-        raise SectionLeftOut(f"The solver {classifier.solver_!r} keeps no training rows to draw a map around.")
+        raise SectionLeftOut(f"The solver {estimator.solver_!r} keeps no training rows to draw a map around.")
     if scaler is None:
         return points
     return scaler.inverse_transform(points)
