@@ -4,7 +4,7 @@ import pytest
 
 from kernelwright.evaluation import cross_validate, stratified_folds
 from kernelwright.tables import Table, TabularModel, TrainingTable, as_table
-from kernelwright.tables.model import make_pipeline, rival_makers
+from kernelwright.tables.pipelines import make_pipeline, rival_makers
 
 
 @pytest.fixture
