@@ -183,7 +183,8 @@ def class_drift(counts: Sequence[int], labels: np.ndarray, classes: Sequence[str
     k = int(np.abs(shares[1] - shares[0]).argmax())
     change = f"{classes[k]!r} is {100 * shares[1, k]:.1f} % of the rows, and was {100 * shares[0, k]:.1f} % in training"
     rare = both.sum(0) < FEWEST
-    joined = np.column_stack([both[:, ~rare], both[:, rare].sum(1)]) if rare.any() else both
+    joined = np.column_stack([both[:, ~rare], both[:, rare].sum(1)])
+    joined = joined[:, joined.sum(0) > 0]
     if joined.shape[1] < 2:
         return TargetDrift(1.0, change)
     return TargetDrift(float(chi2_contingency(joined).pvalue), change)

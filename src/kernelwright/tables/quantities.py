@@ -18,7 +18,7 @@ __all__ = ["TrainingNumbers", "numbered", "read_target"]
 KEPT = 1000  # numbers of the training table that a model keeps
 LARGEST = 1e150  # the square of a larger number may be infinite
 DIGITS = 5  # decimal places of predictions, relative to the standard deviation of the target
-MOST_DECIMALS = 15  # more cannot be rounded to
+SMALLEST = 1e-10  # predictions with a smaller deviation are not rounded
 INFINITIES = ("inf", "infinity")
 
 
@@ -71,8 +71,9 @@ class TrainingNumbers:
 
     def rounded(self, predictions: np.ndarray) -> np.ndarray:
         """Return predictions without decimal places far below the standard deviation of the numbers."""
-        decimals = DIGITS - int(np.floor(np.log10(self.std)))
-        return predictions.round(decimals) if decimals <= MOST_DECIMALS else predictions
+        if self.std < SMALLEST:
+            return predictions
+        return predictions.round(DIGITS - int(np.floor(np.log10(self.std))))
 
 
 def read_target(table: Table, target: str, notation: Notation | None = None, decimal: str = ".") -> Reading:
