@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kernelwright
-from kernelwright.cli import classify, main, run
+from kernelwright.cli import main, run, tabular
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_too_little_memory_is_a_sentence(fault, files, tmp_path, monkeypatch):
     def none(*arguments, **choices):
         raise MemoryError
 
-    monkeypatch.setattr(classify, "scan_table", none)
+    monkeypatch.setattr(tabular, "scan_table", none)
     fault(fit, "not enough memory")
 
 
@@ -176,7 +176,7 @@ def test_a_fault_of_our_own_is_a_sentence_too(fault, files, monkeypatch):
     def broken(*arguments, **choices):
         raise KeyError("surprise")
 
-    monkeypatch.setattr(classify, "scan_table", broken)
+    monkeypatch.setattr(tabular, "scan_table", broken)
     fault(["predict", files.model, files.test], "This is a bug in kernelwright: KeyError: 'surprise'", status=70)
 
 
@@ -184,7 +184,7 @@ def test_an_interrupt_is_one_line_and_status_130(fault, files, monkeypatch):
     def interrupted(*arguments, **choices):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(classify, "scan_table", interrupted)
+    monkeypatch.setattr(tabular, "scan_table", interrupted)
     fault(["predict", files.model, files.test], "stopped", status=130)
 
 
@@ -217,7 +217,7 @@ def test_a_reader_that_has_gone_is_no_reason_to_speak(files, monkeypatch, capsys
     def closed(*arguments):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(classify, "write_table", closed)
+    monkeypatch.setattr(tabular, "write_table", closed)
     assert run(["predict", files.model, files.test]) == 1
     assert capsys.readouterr().err == ""
 
@@ -264,7 +264,7 @@ def test_standard_output_that_is_full(files):
 STOP_IN_THE_MIDDLE = """
 import ctypes, os, signal, sys
 from kernelwright import cli
-from kernelwright.cli import classify
+from kernelwright.cli import tabular
 
 def interrupt():
     os.kill(os.getpid(), signal.{signal})
@@ -291,7 +291,7 @@ def slow(*arguments):
     for _ in range(10**9):
         pass
 
-classify.check_model = slow
+tabular.check_model = slow
 sys.argv = ["kernelwright", "predict", "none.kw", "none.csv"]
 cli.main()
 """
