@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kernelwright
-from kernelwright.cli import classify, main, run
+from kernelwright.cli import main, run, tabular
 
 
 @pytest.fixture
@@ -57,7 +57,9 @@ ROWS = "".join(f"{k * k % 17},{'ab'[k % 2]}\n" for k in range(20))
         ("x,label\n" + ROWS, ["no target column 'y'", "It has: x, label"]),
         ("x,Y\n" + ROWS, ["did you mean 'Y'?"]),
         ("x,y\n" + ROWS.replace("b", "a"), ["only one value, 'a'"]),
-        ("x,y\n" + "".join(f"{k % 3},{k + 0.25}\n" for k in range(30)), ["looks like a quantity"]),
+        ("x,y\n" + "".join(f"{k % 3},{k + 0.25}\n" for k in range(30)) + "1,cheap\n", ["'cheap' in line 32"]),
+        ("x,y\n" + "".join(f"{k % 3},{k + 0.25}\n" for k in range(30)) + "1,inf\n", ["infinite", "line 32"]),
+        ("x,y\n" + "".join(f"{k % 3},2020-01-{k:02d}\n" for k in range(1, 31)), ["holds dates, not numbers"]),
         ("x,y\n" + "".join(f"{k % 3},k{k}\n" for k in range(30)), ["30 classes in 30 rows"]),
         ("y\n" + "a\nb\n" * 10, ["no column besides the target"]),
         ("x,y\n" + "1,a\n1,b\n" * 10, ["no column to learn from"]),
@@ -104,7 +106,7 @@ def test_too_little_memory_is_a_sentence(fault, files, tmp_path, monkeypatch):
     def none(*arguments, **choices):
         raise MemoryError
 
-    monkeypatch.setattr(classify, "scan_table", none)
+    monkeypatch.setattr(tabular, "scan_table", none)
     fault(fit, "not enough memory")
 
 
@@ -174,7 +176,7 @@ def test_a_fault_of_our_own_is_a_sentence_too(fault, files, monkeypatch):
     def broken(*arguments, **choices):
         raise KeyError("surprise")
 
-    monkeypatch.setattr(classify, "scan_table", broken)
+    monkeypatch.setattr(tabular, "scan_table", broken)
     fault(["predict", files.model, files.test], "This is a bug in kernelwright: KeyError: 'surprise'", status=70)
 
 
@@ -182,7 +184,7 @@ def test_an_interrupt_is_one_line_and_status_130(fault, files, monkeypatch):
     def interrupted(*arguments, **choices):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(classify, "scan_table", interrupted)
+    monkeypatch.setattr(tabular, "scan_table", interrupted)
     fault(["predict", files.model, files.test], "stopped", status=130)
 
 
@@ -215,7 +217,7 @@ def test_a_reader_that_has_gone_is_no_reason_to_speak(files, monkeypatch, capsys
     def closed(*arguments):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(classify, "write_table", closed)
+    monkeypatch.setattr(tabular, "write_table", closed)
     assert run(["predict", files.model, files.test]) == 1
     assert capsys.readouterr().err == ""
 
@@ -262,7 +264,7 @@ def test_standard_output_that_is_full(files):
 STOP_IN_THE_MIDDLE = """
 import ctypes, os, signal, sys
 from kernelwright import cli
-from kernelwright.cli import classify
+from kernelwright.cli import tabular
 
 def interrupt():
     os.kill(os.getpid(), signal.{signal})
@@ -289,7 +291,7 @@ def slow(*arguments):
     for _ in range(10**9):
         pass
 
-classify.check_model = slow
+tabular.check_model = slow
 sys.argv = ["kernelwright", "predict", "none.kw", "none.csv"]
 cli.main()
 """

@@ -79,7 +79,7 @@ def test_what_happens_in_folds_only_is_said_to_be_there(files, tmp_path, capsys,
 
 
 def test_warnings_before_a_fault_are_told_too(files, capsys, monkeypatch):
-    monkeypatch.setattr("kernelwright.cli.classify.check_model", warn_and(check_model_file))
+    monkeypatch.setattr("kernelwright.cli.tabular.check_model", warn_and(check_model_file))
     assert run(["predict", files.train, files.test]) != 0
     err = capsys.readouterr().err.splitlines()
     assert err[0].startswith("Note: Conjugate gradients")

@@ -22,11 +22,20 @@ from torch import nn
 
 import kernelwright as kw
 from kernelwright import distributions, features, hyper, hyperkernels, kernels, learning, solvers
-from kernelwright.evaluation import Evaluation
+from kernelwright.evaluation import Evaluation, NumberEvaluation, around_residuals
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.persistence.classes import is_library_class, saved_class_of, saved_classes
 from kernelwright.research import baselines
-from kernelwright.tables import KernelModel, TabularModel, TrainingTable, as_table, describe_columns, held_out_error
+from kernelwright.tables import (
+    KernelModel,
+    Notation,
+    TabularModel,
+    TrainingNumbers,
+    TrainingTable,
+    as_table,
+    describe_columns,
+    held_out_error,
+)
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -131,6 +140,14 @@ def _tables() -> Iterator[Sample]:
     yield Sample(model, "predict_proba", FRAME[:3])
     yield Sample(found.reliability(2))
     yield Sample(found.hardest(1)[0])
+    numbers = np.arange(4.0)
+    measured = NumberEvaluation.of(
+        around_residuals(numbers + 0.5, np.array([-1.0, 1.0]), numbers), numbers, protocol="none"
+    )
+    measured.rivals["training mean"] = measured.compare(around_residuals(np.full(4, 1.5), numbers - 1.5, numbers))
+    yield Sample(measured)
+    yield Sample(measured.hardest(1)[0])
+    yield Sample(TrainingNumbers.of(numbers, Notation(",", "kg")), "rounded", np.array([0.123456789]))
     columns, objects = describe_columns(as_table(FRAME)), [str(number) for number in range(len(X))]
     tried = held_out_error(columns, FRAME, MATRIX, objects=objects)
     yield Sample(KernelModel.fit(columns, FRAME, MATRIX, objects=objects, evaluation=tried), "predict", FRAME[:3])

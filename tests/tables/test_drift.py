@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.stats import ks_2samp
 
 from kernelwright import EmbeddingClassifier
 from kernelwright.kernels import Gaussian
-from kernelwright.tables.drift import find_drift
+from kernelwright.tables import Notation, TrainingNumbers
+from kernelwright.tables.drift import class_drift, find_drift, number_drift
 
 
 def test_drift_is_told_from_chance():
@@ -44,3 +46,33 @@ def test_a_single_absurd_row_is_named():
     assert not drift.found
     assert drift.nowhere == (3,)
     assert drift.sentences()[0].startswith("1 of 2 rows is unlike all training rows (line 3)")
+
+
+@pytest.mark.parametrize("draw", [lambda rng, n: rng.lognormal(size=n), lambda rng, n: rng.poisson(2.0, n) + 0.0])
+def test_numbers_of_the_same_kind_are_rarely_called_drift(draw):
+    rng, values = np.random.default_rng(0), []
+    for _ in range(300):
+        trained = TrainingNumbers.of(draw(rng, 1500), Notation())
+        values.append(number_drift(trained, draw(rng, 200)).p_value)
+    assert np.mean(np.array(values) < 0.01) < 0.03
+    assert np.mean(np.array(values) < 0.5) < 0.6
+
+
+def test_the_test_of_numbers_is_that_of_scipy(rng):
+    old, new = rng.normal(size=400), rng.normal(0.3, 1.2, size=250)
+    found = number_drift(TrainingNumbers.of(old, Notation()), new)
+    assert found.p_value == pytest.approx(ks_2samp(old, new, method="asymp").pvalue, rel=0.5)
+    assert found.beyond == np.sum((new < old.min()) | (new > old.max()))
+    assert number_drift(TrainingNumbers.of(old, Notation()), new + 1).found
+    assert f"the median is {np.median(new):.4g}, and was {np.median(old):.4g}" in found.change
+
+
+def test_class_frequencies_of_the_same_kind_are_rarely_called_drift():
+    rng, shares = np.random.default_rng(0), [0.6, 0.3, 0.09, 0.006, 0.004]
+    found = [class_drift(rng.multinomial(1000, shares), rng.choice(5, 200, p=shares), "abcde") for _ in range(300)]
+    assert np.mean([drift.found for drift in found]) < 0.03
+    drift = class_drift((600, 300, 90, 6, 4), rng.choice(5, 200, p=[0.2, 0.7, 0.09, 0.006, 0.004]), "abcde")
+    assert drift.found
+    assert drift.sentences()[0].startswith("Drift of the target (p-value:")
+    assert "and was 60.0 % in training" in drift.change or "and was 30.0 % in training" in drift.change
+    assert class_drift((100, 1), np.zeros(3, dtype=int), "ab").sentences()[0].startswith("No drift of the target")

@@ -1,10 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 from kernelwright.tables import TrainingTable, as_table
-from kernelwright.tables.leaks import find_leaks
+from kernelwright.tables.leaks import find_leaks, find_number_leaks
 
 
 @pytest.fixture
@@ -72,3 +72,31 @@ def test_chance_is_no_leak(rng):
     assert find_leaks(pd.DataFrame(rng.normal(size=(20, 5000))).add_prefix("x"), y) == ()
     y = np.array([0, 1] * 20)
     assert find_leaks(pd.DataFrame(rng.normal(size=(40, 500))).add_prefix("x"), y) == ()
+
+
+@pytest.mark.parametrize("made", [np.log, np.sqrt, lambda wage: -(wage**3), lambda wage: np.log(wage).round(2)])
+def test_a_function_of_a_number_is_named(wages, made):
+    frame, wage = wages
+    (leak,) = find_number_leaks(frame.assign(log_wage=made(wage)), wage, "wage")
+    assert leak.column == "log_wage"
+    assert leak.accuracy > 0.97 > 0.2 > leak.other_accuracy
+    assert "Possible leak: log_wage alone explains" in str(leak)
+    assert "of the variance of the ranks of 'wage'" in str(leak)
+
+
+def test_a_note_names_a_leak_of_numbers(wages):
+    frame, wage = wages
+    table = as_table(frame.assign(wage=wage))
+    assert any("Possible leak: log_wage" in note for note in TrainingTable.of(table, "wage").notes)
+    assert not any("leak" in note for note in TrainingTable.of(table, "wage", drop=["log_wage"]).notes)
+
+
+def test_good_columns_of_numbers_are_no_leaks(rng):
+    bunch = load_diabetes(as_frame=True)
+    assert find_number_leaks(bunch.data, bunch.target.to_numpy()) == ()
+    y = rng.normal(size=500)
+    frame = pd.DataFrame({"x": y + 0.2 * rng.normal(size=500), "z": rng.normal(size=500)})
+    assert find_number_leaks(frame, y) == ()  # x explains 96 %
+    assert find_number_leaks(pd.DataFrame({f"x{k}": y + 0.1 * rng.normal(size=500) for k in range(4)}), y) == ()
+    few = pd.DataFrame(rng.normal(size=(40, 500))).add_prefix("x")
+    assert find_number_leaks(few.assign(name=[f"n{k}" for k in range(40)], one=1.0), rng.normal(size=40)) == ()

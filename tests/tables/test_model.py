@@ -2,9 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelwright.evaluation import cross_validate, stratified_folds
+from kernelwright.evaluation import cross_validate, cross_validate_numbers, number_folds, stratified_folds
 from kernelwright.tables import Table, TabularModel, TrainingTable, as_table
-from kernelwright.tables.model import make_pipeline, rival_makers
+from kernelwright.tables.pipelines import make_number_pipeline, make_pipeline, number_rival_makers, rival_makers
 
 
 @pytest.fixture
@@ -83,19 +83,12 @@ def test_rows_without_a_label_are_left_out_and_lines_stay_right():
         (["a"] * 30, "only one value, 'a'"),
         ([None] * 30, "is empty"),
         ([f"k{k}" for k in range(30)], "30 classes in 30 rows, nearly one for each row"),
-        ([0.5 + k for k in range(30)], "looks like a quantity"),
-        (list(range(30)), "looks like a quantity"),
     ],
 )
 def test_a_target_that_is_none_is_refused(y, sentence):
     frame = pd.DataFrame({"x": np.random.default_rng(0).normal(size=30), "y": y})
     with pytest.raises(ValueError, match=sentence):
         TrainingTable.of(as_table(frame), "y")
-
-
-def test_many_whole_numbers_in_many_rows_are_classes():
-    frame = pd.DataFrame({"x": np.random.default_rng(0).normal(size=300), "y": list(range(30)) * 10})
-    assert len(TrainingTable.of(as_table(frame), "y").classes) == 30
 
 
 def test_notes_say_what_is_odd(frame):
@@ -129,3 +122,70 @@ def test_labels_of_new_rows_must_be_known(frame):
     assert labels.tolist() == (frame["answer"] == "yes").astype(int).tolist()
     with pytest.raises(ValueError, match=r"class 'Yes' in row 1 .* \(did you mean 'yes'\?\)\. It knows: no, yes"):
         model.label_numbers(as_table(frame.assign(answer="Yes")))
+
+
+@pytest.fixture
+def prices(rng):
+    """Return a table whose number depends on a number with gaps and on a category; its noise is 0.3."""
+    n = 150
+    size, town = rng.uniform(1, 5, n), rng.choice(["Ulm", "Bonn"], n)
+    price = size**2 + 3.0 * (town == "Ulm") + 0.3 * rng.normal(size=n)
+    size[::25] = np.nan
+    return pd.DataFrame({"id": range(n), "size": size, "town": town, "price": price})
+
+
+def test_a_model_of_numbers_learns_predicts_and_knows_its_errors(prices):
+    train, test = prices[:100], prices[100:]
+    model = TabularModel.fit(TrainingTable.of(as_table(train), "price"))
+    assert (model.task, model.used, model.classes, model.class_counts) == ("numbers", ("size", "town"), (), ())
+    known = test["size"].notna()
+    errors = (model.predict(test) - test["price"])[known]
+    assert np.sqrt(np.mean(errors**2)) < 0.6  # the noise is 0.3, and the spread of the prices 7
+    low, high = model.interval(test, 0.9).T
+    assert 0.75 < np.mean((low <= test["price"]) & (test["price"] <= high)) <= 1
+    assert model.quantile(test, [0.05, 0.95]) == pytest.approx(np.column_stack([low, high]))
+    found, drift = model.answer_numbers(as_table(test), [0.05, 0.95])
+    assert found.means == pytest.approx(model.predict(test))
+    assert found.quantiles == pytest.approx(np.column_stack([low, high]))
+    assert not drift.found
+
+
+def test_rows_far_away_get_the_distribution_of_all_numbers(prices):
+    model = TabularModel.fit(TrainingTable.of(as_table(prices), "price"))
+    far = prices[:1].assign(size=1e6, town="Paris")
+    low, high = model.interval(far, 0.9)[0]
+    assert high - low > 0.5 * np.ptp(np.quantile(prices["price"], [0.05, 0.95]))
+    assert "little more than the distribution of all training targets" in model.drift(as_table(far)).sentences()[0]
+
+
+def test_rivals_of_numbers_take_the_same_table(prices):
+    data = TrainingTable.of(as_table(prices), "price")
+    found = cross_validate_numbers(
+        lambda: make_number_pipeline(data.columns),
+        data.frame,
+        data.labels,
+        splits=number_folds(len(prices), 2),
+        rivals=number_rival_makers(data.columns),
+    )
+    assert list(found.rivals) == ["training mean", "ridge regression", "random forest", "gradient boosting"]
+    assert all(rival.gain.low > 0 for rival in found.rivals.values())
+    ridge = found.rivals["ridge regression"].scores.r2.value
+    assert 0.8 < ridge < found.scores.r2.value  # the rivals are no straw men
+
+
+def test_targets_of_new_rows_are_numbers_as_in_training(prices):
+    model = TabularModel.fit(TrainingTable.of(as_table(prices), "price"))
+    rows, y = model.with_target(as_table(prices.assign(price=[None, *prices["price"][1:]])))
+    assert (len(rows), y.tolist()) == (149, prices["price"][1:].tolist())
+    with pytest.raises(ValueError, match="holds numbers, but the table has 'cheap' in row 2"):
+        model.with_target(as_table(prices.assign(price=[1, "cheap", *prices["price"][2:]])))
+    assert not model.target_drift(y).found
+    assert model.target_drift(y + 5).found
+
+
+def test_a_number_far_away_from_all_others_is_named(prices):
+    frame = prices.assign(price=[9e6, *prices["price"][1:]])
+    assert any(
+        "'price' is 9e+06 in row 1, far away" in note for note in TrainingTable.of(as_table(frame), "price").notes
+    )
+    assert not any("far away" in note for note in TrainingTable.of(as_table(prices), "price").notes)

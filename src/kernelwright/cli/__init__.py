@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 import kernelwright
-from kernelwright.cli import classify, kernels, papers
+from kernelwright.cli import kernels, papers, tabular
 from kernelwright.cli.screen import caught_warnings, note, say, tell
 from kernelwright.numerics.memory import lacked_memory
 
@@ -37,12 +37,12 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
         raise typer.Exit
 
 
-app.command("fit")(classify.fit)
-app.command("predict")(classify.predict)
-app.command("evaluate")(classify.evaluate)
+app.command("fit")(tabular.fit)
+app.command("predict")(tabular.predict)
+app.command("evaluate")(tabular.evaluate)
 app.command("learn-kernel")(kernels.learn_kernel)
 app.command("apply-kernel")(kernels.apply_kernel)
-app.command("report")(classify.report)
+app.command("report")(tabular.report)
 app.command("demo")(papers.demo)
 app.command("datasets")(papers.datasets)
 app.command("reproduce")(papers.reproduce)

@@ -8,29 +8,65 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kernelwright.evaluation.cross_validation import prediction_sets
+from kernelwright.cli.options import Asked
+from kernelwright.evaluation.cross_validation import Evaluation, prediction_sets
+from kernelwright.evaluation.number_scores import COVERAGE
 from kernelwright.tables.drift import Drift
 from kernelwright.tables.model import TabularModel
 from kernelwright.tables.preparing import Finding
+from kernelwright.tables.quantities import TrainingNumbers
 from kernelwright.tables.table import Table, some_of
 
 __all__ = ["answers", "drift_notes", "table_notes"]
 
 
-def answers(
-    model: TabularModel, kept: Any, probabilities: np.ndarray, *, with_probabilities: bool, coverage: float | None
-) -> Any:
-    """Return the output: the kept columns, the class, and on request probabilities and a prediction set."""
+def answers(model: TabularModel, rows: Table, kept: list[str], asked: Asked) -> tuple[Any, Drift]:
+    """Return the output, and whether the rows have drifted: the kept columns, then the predictions that were asked for.
+
+    For a model of classes these are the class, its probabilities and a prediction set; for one of numbers the mean, an
+    interval and quantiles.
+    """
+    _refuse_other_task(model, asked)
+    new, drift = _classes(model, rows, asked) if model.numbers is None else _numbers(model, model.numbers, rows, asked)
+    if twice := [name for name in new if name in kept]:
+        raise ValueError(f"The table already has a column {twice[0]!r}, which the output needs. Rename it.")
+    return pd.concat([rows.frame[kept].reset_index(drop=True), pd.DataFrame(new)], axis=1), drift
+
+
+def _refuse_other_task(model: TabularModel, asked: Asked) -> None:
+    given = {
+        "--proba": asked.proba is True and model.numbers is not None,
+        "--sets": asked.sets is not None and model.numbers is not None,
+        "--interval": asked.interval is not None and model.numbers is None,
+        "--quantiles": asked.quantiles is not None and model.numbers is None,
+    }
+    instead = "--sets" if model.numbers is None else "--interval or --quantiles"
+    for option in (option for option, wrong in given.items() if wrong):
+        raise ValueError(f"{option} does not suit this model, which predicts {model.task}. Use {instead} instead.")
+    if asked.sets is not None and model.evaluation is None:
+        raise ValueError("--sets needs a cross-validated model. Fit it without --no-cv.")
+
+
+def _classes(model: TabularModel, rows: Table, asked: Asked) -> tuple[dict[str, np.ndarray], Drift]:
+    probabilities, drift = model.answer(rows)
     classes = np.array(model.classes, dtype=object)
     new = {"prediction": classes[probabilities.argmax(1)]}
-    if with_probabilities:
+    if asked.proba is not False:
         new |= {f"probability_{name}": probabilities[:, k].round(6) for k, name in enumerate(classes)}
-    if coverage is not None and model.evaluation is not None:
-        inside = prediction_sets(model.evaluation, probabilities, coverage)
+    if asked.sets is not None and isinstance(model.evaluation, Evaluation):
+        inside = prediction_sets(model.evaluation, probabilities, asked.sets)
         new["prediction_set"] = np.array(["|".join(classes[row]) for row in inside], dtype=object)
-    if twice := [name for name in new if name in kept.columns]:
-        raise ValueError(f"The table already has a column {twice[0]!r}, which the output needs. Rename it.")
-    return pd.concat([kept.reset_index(drop=True), pd.DataFrame(new)], axis=1)
+    return new, drift
+
+
+def _numbers(
+    model: TabularModel, numbers: TrainingNumbers, rows: Table, asked: Asked
+) -> tuple[dict[str, np.ndarray], Drift]:
+    coverage, wanted = asked.interval or COVERAGE, asked.quantiles or ()
+    found, drift = model.answer_numbers(rows, [0.5 - coverage / 2, 0.5 + coverage / 2, *map(float, wanted)])
+    names = ("interval_low", "interval_high", *(f"quantile_{level}" for level in wanted))
+    columns = {"prediction": found.means} | dict(zip(names, found.quantiles.T, strict=True))
+    return {name: numbers.rounded(values) for name, values in columns.items()}, drift
 
 
 def drift_notes(drift: Drift) -> list[str]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kernelwright.cli.screen import caught_warnings, note, print_table, say, steps, tell
 from kernelwright.evaluation.cross_validation import Evaluation, cross_validate, stratified_folds
+from kernelwright.evaluation.numbers import NumberEvaluation, cross_validate_numbers, number_folds
 from kernelwright.tables.columns import Column
-from kernelwright.tables.model import TabularModel, TrainingTable, make_pipeline, rival_makers
+from kernelwright.tables.model import TabularModel
+from kernelwright.tables.pipelines import make_number_pipeline, make_pipeline, number_rival_makers, rival_makers
 from kernelwright.tables.table import some_of
+from kernelwright.tables.training import TrainingTable
 
 __all__ = ["fit_record", "learn", "show_columns", "show_training_table"]
 
@@ -19,24 +23,23 @@ OURS = "kernelwright"
 SHOWN = 40  # with more columns, a table is listed by kind
 
 
-def learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | None, TabularModel]:
+def learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | NumberEvaluation | None, TabularModel]:
     """Cross-validate unless ``folds`` is 0, then fit to all rows."""
-    rivals = rival_makers(data.columns, seed)
-    splits = stratified_folds(data.labels, folds, seed=seed) if folds else []
+    rivals = (rival_makers if data.numbers is None else number_rival_makers)(data.columns, seed)
+    splits = _splits(data, folds, seed) if folds else []
     evaluation, of_folds = None, dict[str, str]()
     with steps("learning", len(splits) * (1 + len(rivals)) + 1) as done:
         if splits:
             with caught_warnings() as of_folds:
-                found = cross_validate(
-                    lambda: make_pipeline(data.columns, seed),
-                    data.frame,
-                    data.labels,
-                    classes=data.classes,
+                found = _cross_validated(
+                    data,
+                    seed,
                     splits=splits,
                     rivals=rivals,
                     progress=lambda name: done(f"cross-validation: {name or OURS} done"),
                 )
-            few = f" ({folds} were requested, but a class has fewer rows)" if len(splits) < folds else ""
+            scarce = "a class has fewer rows" if data.numbers is None else "there are few rows"
+            few = f" ({folds} were requested, but {scarce})" if len(splits) < folds else ""
             if left_out := [name for name in rivals if name not in found.rivals]:
                 note(f"Note: {', '.join(left_out)} failed on these numbers and could not be compared.")
             rows = data.rows[found.rows - 1]
@@ -49,10 +52,26 @@ def learn(data: TrainingTable, folds: int, seed: int) -> tuple[Evaluation | None
     return evaluation, model
 
 
+def _splits(data: TrainingTable, folds: int, seed: int) -> list[Any]:
+    if data.numbers is None:
+        return stratified_folds(data.labels, folds, seed=seed)
+    return number_folds(len(data.labels), folds, seed=seed)
+
+
+def _cross_validated(data: TrainingTable, seed: int, **options: Any) -> Evaluation | NumberEvaluation:
+    if data.numbers is None:
+        make = partial(make_pipeline, data.columns, seed)
+        return cross_validate(make, data.frame, data.labels, classes=data.classes, **options)
+    return cross_validate_numbers(partial(make_number_pipeline, data.columns, seed), data.frame, data.labels, **options)
+
+
 def show_training_table(data: TrainingTable) -> None:
     """Print the size of a table, its columns, and notes about it."""
-    n, m = len(data.labels), len(data.classes)
-    say(f"{data.source}: {n} rows, {len(data.columns)} columns besides the target {data.target!r} with {m} classes")
+    what = f"{len(data.classes)} classes"
+    if (numbers := data.numbers) is not None:
+        what = f"numbers from {numbers.low:g} to {numbers.high:g}"
+    size = f"{len(data.labels)} rows, {len(data.columns)} columns besides the target {data.target!r} with {what}"
+    say(f"{data.source}: {size}")
     show_columns(data.columns)
     for sentence in data.notes:
         say(f"Note: {sentence}")
@@ -90,9 +109,16 @@ def fit_record(model: TabularModel, output: Path, report: Path | None, seconds: 
         "table": model.settings["table"],
         "rows": model.settings["rows"],
         "target": model.target,
-        "classes": dict(zip(model.classes, model.class_counts, strict=True)),
+        "task": model.task,
+        **_target_record(model),
         "columns": columns,
         "notes": list(model.notes),
         "evaluation": None if model.evaluation is None else model.evaluation.summary(),
         "seconds": seconds,
     }
+
+
+def _target_record(model: TabularModel) -> dict[str, Any]:
+    if (numbers := model.numbers) is None:
+        return {"classes": dict(zip(model.classes, model.class_counts, strict=True))}
+    return {"numbers": {"low": numbers.low, "high": numbers.high, "mean": numbers.mean, "std": numbers.std}}

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["Decimal", "Drop", "Json", "Keep", "ModelFile", "Seed", "Spreadsheets", "TableFile"]
+__all__ = [
+    "Asked",
+    "Decimal",
+    "Drop",
+    "Json",
+    "Keep",
+    "ModelFile",
+    "Seed",
+    "Spreadsheets",
+    "TableFile",
+    "check_task",
+    "levels_of",
+    "share_of",
+]
 
 TableFile = Annotated[
     str,
@@ -39,3 +53,45 @@ Keep = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What kernelwright predict is to write besides the prediction; None is the default.
+
+    ``proba`` and ``sets`` belong to classes, ``interval`` and ``quantiles`` to numbers.
+    """
+
+    proba: bool | None = None
+    sets: float | None = None
+    interval: float | None = None
+    quantiles: tuple[str, ...] | None = None
+
+
+def check_task(task: str | None) -> None:
+    """Raise ValueError if this is not a task."""
+    if task not in (None, "classes", "numbers"):
+        raise ValueError(f"--task must be 'classes' or 'numbers'. Got {task!r} instead.")
+
+
+def share_of(value: float | None, option: str) -> float | None:
+    """Return a probability that a user gave; raise ValueError unless it lies between 0 and 1."""
+    if value is not None and not 0 < value < 1:
+        raise ValueError(f"{option} must lie between 0 and 1, such as 0.9. Got {value:g} instead.")
+    return value
+
+
+def levels_of(words: str | None) -> tuple[str, ...] | None:
+    """Return the levels in a list such as "0.1,0.5,0.9", as they are written; raise ValueError if one is none."""
+    if words is None:
+        return None
+    levels = tuple(word.strip() for word in words.split(","))
+    for word in levels:
+        try:
+            share_of(float(word), "Each of the --quantiles")
+        except ValueError:
+            raise ValueError(
+                f"--quantiles must be numbers between 0 and 1 with commas between them, such as 0.1,0.5,0.9. Got "
+                f"{words!r} instead."
+            ) from None
+    return levels

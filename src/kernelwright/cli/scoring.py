@@ -3,64 +3,99 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from kernelwright.cli.number_scoring import (
+    number_score_tables,
+    number_words,
+    show_hardest_numbers,
+)
 from kernelwright.cli.screen import print_table, say
 from kernelwright.evaluation.cross_validation import Evaluation
-from kernelwright.evaluation.scores import Scores
-from kernelwright.tables.drift import Drift
+from kernelwright.evaluation.number_scores import around_residuals
+from kernelwright.evaluation.numbers import NumberEvaluation, predictions_of
+from kernelwright.evaluation.scores import Score, Scores
+from kernelwright.tables.drift import Drift, TargetDrift
 from kernelwright.tables.model import TabularModel
 from kernelwright.tables.table import Table, some_of
 
 __all__ = ["evaluation_on", "evaluation_record", "show_comparison", "show_drift", "show_evaluation"]
 
 OURS = "kernelwright"
+TRAINING = "cross-validation in training"
 CONFUSED = 12  # with more classes, the confusion matrix is not printed
 
 
-def evaluation_on(model: TabularModel, rows: Table, labels: np.ndarray) -> tuple[Evaluation, Drift]:
-    """Evaluate a model on a table with labels, next to the class frequencies of its training table."""
+def evaluation_on(model: TabularModel, rows: Table, targets: np.ndarray) -> tuple[Evaluation | NumberEvaluation, Drift]:
+    """Evaluate a model on a table with targets, next to the distribution of the targets of its training table."""
     started = time.perf_counter()
-    probabilities, drift = model.answer(rows)
-    seconds = time.perf_counter() - started
-    result = Evaluation.of(
-        probabilities,
-        labels,
-        classes=model.classes,
-        rows=rows.row_numbers(),
-        row_word=rows.row_word,
-        protocol=f"{len(labels)} rows of {rows.source}, predicted by the saved model",
-        seconds=seconds,
-    )
-    shares = np.array(model.class_counts) / sum(model.class_counts)
-    result.rivals["majority class"] = result.compare(np.tile(shares, (len(labels), 1)))
-    return result, drift
+    numbers = model.numbers
+    shared = {
+        "rows": rows.row_numbers(),
+        "row_word": rows.row_word,
+        "protocol": f"{len(targets)} rows of {rows.source}, predicted by the saved model",
+    }
+    if numbers is None:
+        probabilities, drift = model.answer(rows)
+        seconds = time.perf_counter() - started
+        result = Evaluation.of(probabilities, targets, classes=model.classes, seconds=seconds, **shared)
+        shares = np.array(model.class_counts) / sum(model.class_counts)
+        result.rivals["majority class"] = result.compare(np.tile(shares, (len(targets), 1)))
+        return result, drift
+    predictions, drift = predictions_of(model.pipeline, model.prepare(rows)[0], targets), model.drift(rows)
+    found = NumberEvaluation.of(predictions, targets, seconds=time.perf_counter() - started, **shared)
+    constant = around_residuals(np.full(len(targets), numbers.mean), numbers.values - numbers.mean, targets)
+    found.rivals["training mean"] = found.compare(constant)
+    return found, drift
 
 
-def evaluation_record(result: Evaluation, drift: Drift) -> dict[str, Any]:
+def evaluation_record(result: Evaluation | NumberEvaluation, drift: Drift, shift: TargetDrift) -> dict[str, Any]:
     """Return the record that --json prints."""
-    return result.summary() | {"hardest_rows": [asdict(row) for row in result.hardest()], "drift": drift.summary()}
+    return result.summary() | {
+        "hardest_rows": [asdict(row) for row in result.hardest()],
+        "drift": drift.summary(),
+        "target_drift": shift.summary(),
+    }
 
 
-def show_comparison(evaluation: Evaluation) -> None:
+def show_comparison(evaluation: Evaluation | NumberEvaluation) -> None:
     """Print the scores of a model and of its rivals, and which differences are clear."""
-    rows = [_score_row(OURS, evaluation.scores)]
-    rows += [_score_row(name, rival.scores) for name, rival in evaluation.rivals.items()]
+    scores = {OURS: evaluation.scores} | {name: rival.scores for name, rival in evaluation.rivals.items()}
     seconds = [evaluation.seconds, *(rival.seconds for rival in evaluation.rivals.values())]
-    rows = [row | {"seconds": f"{time:.1f}"} for row, time in zip(rows, seconds, strict=True)]
-    print_table("\nScores, with 95 % intervals", rows, bold=OURS)
+    say()
+    _show_scores(scores, seconds)
     say(f"Measured by {evaluation.protocol}.")
-    gains = {name: rival.gain for name, rival in evaluation.rivals.items()}
+    if isinstance(evaluation, Evaluation):
+        _say_verdict("Log loss", {name: rival.gain for name, rival in evaluation.rivals.items()})
+        return
+    _say_verdict("CRPS", {name: rival.gain for name, rival in evaluation.rivals.items()})
+    _say_verdict("Squared error", {name: rival.error_gain for name, rival in evaluation.rivals.items()})
+    for sentence in number_words(evaluation.scores):
+        say(sentence)
+
+
+def _show_scores(scores: Mapping[str, Any], seconds: list[float] | None = None) -> None:
+    """Print a table with a line for each method; for numbers, one for means and one for distributions."""
+    classes = isinstance(scores[OURS], Scores)
+    tables = {"Scores": [_score_row(name, each) for name, each in scores.items()]} if classes else None
+    for title, rows in (tables or number_score_tables(scores)).items():
+        if seconds is not None and title == "Scores":
+            rows = [row | {"seconds": f"{time:.1f}"} for row, time in zip(rows, seconds, strict=True)]
+        print_table(f"{title}, with 95 % intervals", rows, bold=OURS)
+
+
+def _say_verdict(measure: str, gains: Mapping[str, Score]) -> None:
     parts = {
         "clearly better than": [name for name, gain in gains.items() if gain.low > 0],
         "no clear difference from": [name for name, gain in gains.items() if gain.low <= 0 <= gain.high],
         "clearly worse than": [name for name, gain in gains.items() if gain.high < 0],
     }
     verdict = "; ".join(f"{word} {', '.join(names)}" for word, names in parts.items() if names)
-    say(f"Log loss, row by row: {verdict}.")
+    say(f"{measure}, row by row: {verdict}.")
 
 
 def _score_row(method: str, scores: Scores) -> dict[str, str]:
@@ -73,14 +108,18 @@ def _score_row(method: str, scores: Scores) -> dict[str, str]:
     }
 
 
-def show_evaluation(result: Evaluation, model: TabularModel) -> None:
-    """Print scores, the confusion matrix and the worst mistakes."""
-    rows = [_score_row(OURS, result.scores)]
-    rows += [_score_row(name, rival.scores) for name, rival in result.rivals.items()]
+def show_evaluation(result: Evaluation | NumberEvaluation, model: TabularModel) -> None:
+    """Print scores, the confusion matrix of classes, and the worst mistakes."""
+    scores: dict[str, Any] = {OURS: result.scores} | {name: rival.scores for name, rival in result.rivals.items()}
     if model.evaluation is not None:
-        rows.append(_score_row("cross-validation in training", model.evaluation.scores))
-    print_table("Scores, with 95 % intervals", rows, bold=OURS)
+        scores[TRAINING] = model.evaluation.scores
+    _show_scores(scores)
     say(f"Measured on {result.protocol}.")
+    if isinstance(result, NumberEvaluation):
+        for sentence in number_words(result.scores):
+            say(sentence)
+        show_hardest_numbers(result)
+        return
     counts = result.confusion()
     if len(result.classes) <= CONFUSED:
         table = [
@@ -104,8 +143,8 @@ def _hard_row(row: Any, word: str) -> dict[str, Any]:
     }
 
 
-def show_drift(drift: Drift) -> None:
-    """Print the result of the drift test, and values that training did not have."""
+def show_drift(drift: Drift, shift: TargetDrift) -> None:
+    """Print the results of the tests for drift of rows and targets, and values that training did not have."""
     say()
     for sentence in drift.sentences():
         say(sentence)
@@ -113,3 +152,5 @@ def show_drift(drift: Drift) -> None:
         if finding.what != "missing":
             word = drift.row_word + "s" * (finding.count > 1)
             say(f"  {finding}; {word} {some_of(finding.rows)}{', ...' if finding.count > len(finding.rows) else ''}")
+    for sentence in shift.sentences():
+        say(sentence)

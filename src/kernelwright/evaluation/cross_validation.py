@@ -13,12 +13,21 @@ import torch
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import StratifiedKFold
 
-from kernelwright.evaluation.scores import Score, Scores, _checked, _mean, row_losses, score
+from kernelwright.evaluation.scores import Score, Scores, _checked, mean_score, row_losses, score
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.conformal import CalibrationScores, scores_of
 from kernelwright.uncertainty.scores import Reliability, reliability
 
-__all__ = ["Evaluation", "HardRow", "Rival", "cross_validate", "hardest_rows", "prediction_sets", "stratified_folds"]
+__all__ = [
+    "Evaluation",
+    "HardRow",
+    "Rival",
+    "cross_validate",
+    "hardest_rows",
+    "prediction_sets",
+    "stratified_folds",
+    "taken",
+]
 
 
 @saved("evaluation-rival")
@@ -132,7 +141,7 @@ class Evaluation:
     def compare(self, probabilities: np.ndarray, seconds: float = 0.0) -> Rival:
         """Compare another method's probabilities for the same rows."""
         gap = row_losses(probabilities, self.labels) - row_losses(self.probabilities, self.labels)
-        return Rival(score(probabilities, self.labels), _mean(gap), seconds)
+        return Rival(score(probabilities, self.labels), mean_score(gap), seconds)
 
     def summary(self) -> dict[str, Any]:
         """Return the results without the rows, as plain lists and dictionaries."""
@@ -252,9 +261,9 @@ def cross_validate(
                 continue
             started = time.perf_counter()
             try:
-                model = make().fit(_take(frame, train), labels[train])
+                model = make().fit(taken(frame, train), labels[train])
                 # A class without training rows in this fold has no column; its probability stays zero.
-                found[name][np.ix_(test, model.classes_)] = model.predict_proba(_take(frame, test))
+                found[name][np.ix_(test, model.classes_)] = model.predict_proba(taken(frame, test))
             except ValueError:
                 if not name:
                     raise
@@ -276,5 +285,6 @@ def cross_validate(
     return ours
 
 
-def _take(frame: Any, places: np.ndarray) -> Any:
+def taken(frame: Any, places: np.ndarray) -> Any:
+    """Return some rows of an array or a data frame."""
     return frame.iloc[places] if hasattr(frame, "iloc") else frame[places]

@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.scores import expected_calibration_error
 
-__all__ = ["Score", "Scores", "score"]
+__all__ = ["NORMAL", "Score", "Scores", "mean_score", "score", "wilson"]
 
 
 NORMAL = float(ndtri(0.975))
@@ -74,9 +74,9 @@ def score(probabilities: np.ndarray, labels: np.ndarray) -> Scores:
     probabilities, labels = _checked(probabilities, labels)
     correct = probabilities.argmax(1) == labels
     return Scores(
-        accuracy=_wilson(int(correct.sum()), len(labels)),
-        log_loss=_mean(row_losses(probabilities, labels), lowest=0.0),
-        brier=_mean(((probabilities - _one_hot(labels, probabilities.shape[1])) ** 2).sum(1), lowest=0.0),
+        accuracy=wilson(int(correct.sum()), len(labels)),
+        log_loss=mean_score(row_losses(probabilities, labels), lowest=0.0),
+        brier=mean_score(((probabilities - _one_hot(labels, probabilities.shape[1])) ** 2).sum(1), lowest=0.0),
         calibration_error=_calibration_error(probabilities, labels),
     )
 
@@ -99,13 +99,14 @@ def _one_hot(labels: np.ndarray, m: int) -> np.ndarray:
     return (labels[:, None] == np.arange(m)).astype(np.float64)
 
 
-def _wilson(hits: int, n: int) -> Score:
+def wilson(hits: int, n: int) -> Score:
     """Compute Wilson's interval of a share, which stays inside [0, 1] and is not empty at 0 or n hits."""
     interval = binomtest(hits, n).proportion_ci(method="wilson")
     return Score(hits / n, float(interval.low), float(interval.high))
 
 
-def _mean(values: np.ndarray, lowest: float = -math.inf) -> Score:
+def mean_score(values: np.ndarray, lowest: float = -math.inf) -> Score:
+    """Compute the mean of independent values and its interval, which does not go below ``lowest``."""
     mean = float(values.mean())
     half = NORMAL * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
     return Score(mean, max(lowest, mean - half), mean + half)

@@ -12,13 +12,15 @@ from kernelwright.tables.writing import check_output, write_bytes, write_table
 
 if TYPE_CHECKING:
     from kernelwright.tables.columns import Column, describe_columns
-    from kernelwright.tables.drift import Drift, find_drift
+    from kernelwright.tables.drift import Drift, TargetDrift, find_drift
     from kernelwright.tables.kernel_model import KernelEvaluation, KernelModel, held_out_error
-    from kernelwright.tables.leaks import Leak, find_leaks
-    from kernelwright.tables.model import TabularModel, TrainingTable
+    from kernelwright.tables.leaks import Leak, find_leaks, find_number_leaks
+    from kernelwright.tables.model import NumberAnswers, TabularModel
     from kernelwright.tables.notation import Notation
     from kernelwright.tables.preparing import Finding, prepare
+    from kernelwright.tables.quantities import TrainingNumbers
     from kernelwright.tables.similarities import Similarities, read_similarities
+    from kernelwright.tables.training import TrainingTable
 
 __all__ = [
     "Column",
@@ -28,15 +30,19 @@ __all__ = [
     "KernelModel",
     "Leak",
     "Notation",
+    "NumberAnswers",
     "Similarities",
     "Table",
     "TabularModel",
+    "TargetDrift",
+    "TrainingNumbers",
     "TrainingTable",
     "as_table",
     "check_output",
     "describe_columns",
     "find_drift",
     "find_leaks",
+    "find_number_leaks",
     "held_out_error",
     "prepare",
     "read_similarities",
@@ -54,12 +60,16 @@ _MODULES = {
     "KernelModel": "kernel_model",
     "Leak": "leaks",
     "Notation": "notation",
+    "NumberAnswers": "model",
     "Similarities": "similarities",
     "TabularModel": "model",
-    "TrainingTable": "model",
+    "TargetDrift": "drift",
+    "TrainingNumbers": "quantities",
+    "TrainingTable": "training",
     "describe_columns": "columns",
     "find_drift": "drift",
     "find_leaks": "leaks",
+    "find_number_leaks": "leaks",
     "held_out_error": "kernel_model",
     "prepare": "preparing",
     "read_similarities": "similarities",

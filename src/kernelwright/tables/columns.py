@@ -16,7 +16,7 @@ from kernelwright.tables.notation import Notation, Reading, decimal_sign, read_n
 from kernelwright.tables.numerals import is_unit
 from kernelwright.tables.table import Table, some_of
 
-__all__ = ["Column", "describe_columns", "remarks"]
+__all__ = ["MOSTLY", "Column", "decimal_of", "describe_columns", "is_date", "remarks"]
 
 USED = ("number", "boolean", "date", "category")
 BOOLEANS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
@@ -103,7 +103,7 @@ def describe_columns(
     town is a category
     """
     said = decimal_sign(decimal)
-    sign = said or _decimal_of(table, [name for name in table.names if name not in (*ids, *drop)])
+    sign = decimal_of(table, decimal, but=(*ids, *drop))
     found = []
     for name in table.names:
         if name in ids:
@@ -128,8 +128,11 @@ def remarks(columns: Sequence[Column]) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def _decimal_of(table: Table, names: Sequence[str]) -> str:
-    """Return the decimal sign of the unambiguous columns; the point if there are none or if they disagree."""
+def decimal_of(table: Table, decimal: str | None = None, *, but: Collection[str] = ()) -> str:
+    """Return the sign that the user named, else that of the unambiguous columns; the point if these disagree."""
+    if (said := decimal_sign(decimal)) is not None:
+        return said
+    names = [name for name in table.names if name not in but]
     if not any(_settles(texts(table, name), ",") for name in names if _has(table, name, ",")):
         return "."
     return "." if any(_settles(texts(table, name), ".") for name in names if _has(table, name, ".")) else ","
@@ -162,7 +165,7 @@ def _describe(table: Table, name: str, keep: bool, decimal: str) -> Column:
         left_out = f"left out: {'one value only' if distinct else 'no values'}"
         return Column(name, "constant", left_out, *seen, categories=words_of_it)
     gap = f"; {missing} missing: filled with the median, and marked in a column of their own" if missing else ""
-    if _is_date(table, name, given):
+    if is_date(table, name, given):
         low, high = _range(days_since_1970(table, name)[0])
         return Column(name, "date", f"days since 1970{gap}", *seen, low=low, high=high)
     lowered = set(given.str.lower().unique()) if distinct <= 4 else set()  # "True", "true", "False", "FALSE"
@@ -177,12 +180,13 @@ def _describe(table: Table, name: str, keep: bool, decimal: str) -> Column:
     return column if keep else _with_units(column, reading, len(given))
 
 
-def _is_date(table: Table, name: str, given: Any) -> bool:
+def is_date(table: Table, name: str, given: Any) -> bool:
+    """Return whether all cells of a column are dates; ``given`` are its cells as text, without the missing ones."""
     import pandas as pd
 
     if pd.api.types.is_datetime64_any_dtype(table.frame[name].dtype):
         return True
-    if not re.fullmatch(ISO_DATE, given.iloc[0]) or not given.str.fullmatch(ISO_DATE).all():
+    if not len(given) or not re.fullmatch(ISO_DATE, given.iloc[0]) or not given.str.fullmatch(ISO_DATE).all():
         return False
     return not days_since_1970(table, name)[1].any()
 

@@ -7,16 +7,21 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import betabinom
+from scipy.special import kolmogorov
+from scipy.stats import betabinom, chi2_contingency
 
 from kernelwright.tables.preparing import Finding
+from kernelwright.tables.quantities import TrainingNumbers
 from kernelwright.tables.table import some_of
 
-__all__ = ["Drift", "find_drift"]
+__all__ = ["FREQUENCIES", "TARGETS", "Drift", "TargetDrift", "class_drift", "find_drift", "number_drift"]
 
 USUAL = 0.01  # share of rows from the training distribution whose support is below 1
 SURE = 0.01  # p-value below which more of them are called drift
 NOWHERE = 0.1  # support below which a row is unlike all training rows, whatever the other rows are
+FEWEST = 5  # rows of a class, in both tables together, below which it is tested together with other such classes
+FREQUENCIES = "the predicted probabilities are little more than the class frequencies"
+TARGETS = "the prediction is little more than the distribution of all training targets"
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Drift:
     findings : tuple of Finding
         New categories, missing values, numbers out of range.
     row_word : {"row", "line"}
+    nowhere_known : str
+        What is predicted where there is almost no support, in words.
     """
 
     rows: int
@@ -49,6 +56,7 @@ class Drift:
     findings: tuple[Finding, ...]
     row_word: str = "row"
     nowhere: tuple[int, ...] = ()
+    nowhere_known: str = FREQUENCIES
 
     @property
     def found(self) -> bool:
@@ -70,8 +78,7 @@ class Drift:
             many = len(self.nowhere) > 1
             return [
                 f"{len(self.nowhere)} of {self.rows} rows {'are' if many else 'is'} unlike all training rows "
-                f"({self.row_word}{'s' * many} {some_of(self.nowhere, 10)}): there the predicted probabilities are "
-                "little more than the class frequencies."
+                f"({self.row_word}{'s' * many} {some_of(self.nowhere, 10)}): there {self.nowhere_known}."
             ]
         return [f"No drift: {share}, and about 1 % is usual."]
 
@@ -87,6 +94,7 @@ def find_drift(
     rows: np.ndarray,
     row_word: str = "row",
     n_support_rows: int = 10**6,
+    nowhere_known: str = FREQUENCIES,
 ) -> Drift:
     """Count the rows with little support, and test whether there are more than chance explains.
 
@@ -106,4 +114,77 @@ def find_drift(
     nowhere = tuple(int(row) for row in rows[support < NOWHERE])
     order = np.argsort(support, kind="stable")[: min(below, 10)]
     worst = tuple((int(rows[k]), float(support[k])) for k in order)
-    return Drift(len(support), below, p_value, worst, tuple(findings), row_word, nowhere)
+    return Drift(len(support), below, p_value, worst, tuple(findings), row_word, nowhere, nowhere_known)
+
+
+@dataclass(frozen=True)
+class TargetDrift:
+    """Whether the targets of new rows are distributed like the training targets.
+
+    Parameters
+    ----------
+    p_value : float
+        Probability of a difference at least as large if both tables come from the same distribution.
+    change : str
+        The largest difference, in words.
+    beyond : int
+        Number of targets outside the range of the training targets.
+    """
+
+    p_value: float
+    change: str
+    beyond: int = 0
+
+    @property
+    def found(self) -> bool:
+        """Whether the difference is larger than chance explains."""
+        return self.p_value < SURE
+
+    def sentences(self) -> list[str]:
+        """Explain the result in plain words."""
+        outside = f"{self.beyond} target{'s' if self.beyond > 1 else ''} outside the range of the training targets."
+        said = [outside] if self.beyond else []
+        if self.found:
+            return [f"Drift of the target (p-value: {self.p_value:.1g}): {self.change}.", *said]
+        return [f"No drift of the target (p-value: {self.p_value:.2g}).", *said]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return asdict(self) | {"found": self.found}
+
+
+def number_drift(trained: TrainingNumbers, y: np.ndarray) -> TargetDrift:
+    """Compare the distribution of numbers with that of the training numbers by the test of Kolmogorov and Smirnov.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.tables import Notation, TrainingNumbers
+    >>> from kernelwright.tables.drift import number_drift
+    >>> trained = TrainingNumbers.of(np.arange(100.0), Notation())
+    >>> number_drift(trained, np.arange(0.0, 100, 3)).found, number_drift(trained, np.arange(50.0, 99)).found
+    (False, True)
+    """
+    kept, new = trained.values, np.sort(y)
+    points = np.union1d(kept, new)
+    shares = [np.searchsorted(values, points, side="right") / len(values) for values in (kept, new)]
+    distance = float(np.abs(shares[0] - shares[1]).max())
+    rows = trained.rows * len(y) / (trained.rows + len(y))
+    middles = [float(np.median(values)) for values in (kept, y)]
+    change = f"the median is {middles[1]:.4g}, and was {middles[0]:.4g} in training"
+    beyond = int(((y < trained.low) | (y > trained.high)).sum())
+    return TargetDrift(float(kolmogorov(np.sqrt(rows) * distance)), change, beyond)
+
+
+def class_drift(counts: Sequence[int], labels: np.ndarray, classes: Sequence[str]) -> TargetDrift:
+    """Compare class frequencies with those of the training table by a chi-squared test; rare classes are joined."""
+    both = np.array([counts, np.bincount(labels, minlength=len(counts))], dtype=np.float64)
+    shares = both / both.sum(1, keepdims=True)
+    k = int(np.abs(shares[1] - shares[0]).argmax())
+    change = f"{classes[k]!r} is {100 * shares[1, k]:.1f} % of the rows, and was {100 * shares[0, k]:.1f} % in training"
+    rare = both.sum(0) < FEWEST
+    joined = np.column_stack([both[:, ~rare], both[:, rare].sum(1)])
+    joined = joined[:, joined.sum(0) > 0]
+    if joined.shape[1] < 2:
+        return TargetDrift(1.0, change)
+    return TargetDrift(float(chi2_contingency(joined).pvalue), change)

@@ -16,7 +16,8 @@ from kernelwright.estimators import HyperKernelRidge
 from kernelwright.evaluation.scores import Score
 from kernelwright.storage.saved import saved
 from kernelwright.tables.columns import Column
-from kernelwright.tables.model import make_encoder, versions
+from kernelwright.tables.model import versions
+from kernelwright.tables.pipelines import make_encoder
 from kernelwright.tables.preparing import Finding, prepare
 from kernelwright.tables.table import as_table
 

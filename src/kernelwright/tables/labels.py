@@ -11,7 +11,7 @@ import numpy as np
 from kernelwright.tables.cells import numbers, texts
 from kernelwright.tables.table import Table, some_of
 
-__all__ = ["about_missing", "labelled", "same_number", "spelling_notes"]
+__all__ = ["about_empty", "about_missing", "labelled", "same_number", "spelling_notes"]
 
 # Not "007": leading zeros mean that it is a name.
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -23,9 +23,7 @@ def labelled(table: Table, target: str) -> tuple[Table, np.ndarray, tuple[str, .
     known = words.notna().to_numpy()
     notes = [about_missing(table, target, int((~known).sum()))] if not known.all() else []
     if not known.any():
-        raise ValueError(
-            " ".join([f"The target column {target!r} of {table.source} is empty.", *_missing(table, target)])
-        )
+        raise ValueError(about_empty(table, target))
     table, words = table.take(known), words[known]
     values, odd = numbers(table, target)
     rank = dict(zip(words, values, strict=True))
@@ -77,16 +75,21 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}"
 
 
-def about_missing(table: Table, target: str, n: int) -> str:
-    """Say how many rows have no class, and which words were read as missing."""
+def about_empty(table: Table, target: str) -> str:
+    """Say that no row has a target, and which words were read as missing."""
+    return " ".join([f"The target column {target!r} of {table.source} is empty.", *_missing(table, target, "class")])
+
+
+def about_missing(table: Table, target: str, n: int, noun: str = "class") -> str:
+    """Say how many rows have no target (a "class" or a "number"), and which words were read as missing."""
     left_out = f"{n} row{'s' if n > 1 else ''} without a value of {target!r} left out."
-    return " ".join([left_out, *_missing(table, target)])
+    return " ".join([left_out, *_missing(table, target, noun)])
 
 
-def _missing(table: Table, target: str) -> list[str]:
+def _missing(table: Table, target: str, noun: str) -> list[str]:
     """Say which words in the target were read as missing."""
     words = table.missing_words.get(target, ())
     if not words:
         return []
     counts = f"The word {some_of(map(repr, words))} counts" if len(words) == 1 else f"{some_of(map(repr, words))} count"
-    return [f"{counts} as missing there: if it is a class, give it another name."]
+    return [f"{counts} as missing there{': if it is a class, give it another name' if noun == 'class' else ''}."]

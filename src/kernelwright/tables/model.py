@@ -1,95 +1,37 @@
-"""A classifier for tables, with its columns, their treatment and its evaluation."""
+"""A model for tables, with its columns, their treatment and its evaluation."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kernelwright.estimators import EmbeddingClassifier
-from kernelwright.evaluation.cross_validation import Evaluation
 from kernelwright.storage.saved import saved
-from kernelwright.tables.cells import numbers
-from kernelwright.tables.columns import Column, describe_columns, remarks
-from kernelwright.tables.drift import Drift, find_drift
-from kernelwright.tables.labels import labelled, same_number, spelling_notes
-from kernelwright.tables.leaks import find_leaks
+from kernelwright.tables.columns import Column
+from kernelwright.tables.drift import FREQUENCIES, TARGETS, Drift, TargetDrift, class_drift, find_drift, number_drift
+from kernelwright.tables.labels import labelled, same_number
+from kernelwright.tables.pipelines import make_number_pipeline, make_pipeline
 from kernelwright.tables.preparing import Finding, prepare
-from kernelwright.tables.table import Table, nearest_name, some_of
+from kernelwright.tables.quantities import TrainingNumbers, numbered, read_target
+from kernelwright.tables.table import Table, nearest_name
+from kernelwright.tables.training import TrainingTable
 
-__all__ = ["TabularModel", "TrainingTable", "make_encoder", "make_pipeline", "rival_makers", "versions"]
-
-QUANTITY = 20  # above this many different numbers, a target may be a quantity and not a class
+__all__ = ["NumberAnswers", "TabularModel", "versions"]
 
 
 @dataclass(frozen=True)
-class TrainingTable:
-    """A table that is ready for training: columns, prepared rows and integer labels.
+class NumberAnswers:
+    """Predicted means of rows, and predicted quantiles at ``levels``, a column for each."""
 
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from kernelwright.tables import TrainingTable, as_table
-    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "kind": ["a", "b", "a", "b"]})
-    >>> data = TrainingTable.of(as_table(frame), "kind")
-    >>> data.classes, data.labels.tolist()
-    (('a', 'b'), [0, 1, 0, 1])
-    """
-
-    target: str
-    columns: tuple[Column, ...]
-    frame: Any
-    labels: np.ndarray
-    classes: tuple[str, ...]
-    rows: np.ndarray
-    row_word: str
-    source: str
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls,
-        table: Table,
-        target: str,
-        *,
-        ids: Collection[str] = (),
-        drop: Collection[str] = (),
-        keep: Collection[str] = (),
-        decimal: str | None = None,
-    ) -> TrainingTable:
-        """Split a table into columns and labels; raise ValueError with one sentence if it cannot be used.
-
-        For ``ids``, ``drop``, ``keep`` and ``decimal`` see :func:`~kernelwright.tables.describe_columns`.
-        """
-        table.column(target, "target column")
-        for name in (*ids, *drop, *keep):
-            table.column(name)
-        table, labels, classes, notes = labelled(table, target)
-        _refuse_bad_classes(table, target, labels, classes)
-        features = replace(table, frame=table.frame.drop(columns=target))
-        columns = describe_columns(features, ids=ids, drop=drop, keep=keep, decimal=decimal)
-        if not any(column.used for column in columns):
-            raise ValueError(
-                f"{table.source} has no column to learn from: {some_of([f'{c.name} ({c.kind})' for c in columns], 10)}."
-                if columns
-                else f"{table.source} has no column besides the target {target!r}."
-            )
-        frame, _ = prepare(columns, features)
-        notes += _notes(columns, labels, classes)
-        notes += tuple(str(leak) for leak in find_leaks(frame, labels, target))
-        rows = table.row_numbers()
-        return cls(target, columns, frame, labels, classes, rows, table.row_word, table.source, notes)
+    means: np.ndarray
+    levels: tuple[float, ...]
+    quantiles: np.ndarray
 
 
 @saved("tabular-model")
@@ -97,26 +39,29 @@ class TrainingTable:
 class TabularModel:
     """A fitted pipeline, together with all that is needed to use it on new tables and to judge it.
 
-    It holds only plain data and estimators, so that it can be saved. ``pipeline`` predicts integers, which index
-    ``classes``.
+    It holds only plain data and estimators, so that it can be saved. The ``pipeline`` of a model of classes predicts
+    integers, which index ``classes``; a model of numbers has ``numbers``, and no classes.
 
     Parameters
     ----------
     pipeline : sklearn.pipeline.Pipeline
-        Steps "encode" (imputers and encoders) and "classify" (:class:`EmbeddingClassifier`).
+        Steps "encode" (imputers and encoders), and "classify" (:class:`EmbeddingClassifier`) or "regress"
+        (:class:`EmbeddingRegressor`).
     columns : tuple of Column
         All columns of the training table except the target.
     target : str
     classes : tuple of str
     class_counts : tuple of int
         Number of training rows in each class.
-    evaluation : Evaluation or None
+    evaluation : Evaluation, NumberEvaluation or None
         Result of cross-validation on the training table.
     notes : tuple of str
         Remarks about the training table.
     settings : dict
         Name of the table, number of rows, seed.
     versions : dict of str to str
+    numbers : TrainingNumbers or None
+        What it was trained to predict, if these are numbers.
 
     Examples
     --------
@@ -135,16 +80,18 @@ class TabularModel:
     target: str
     classes: tuple[str, ...]
     class_counts: tuple[int, ...]
-    evaluation: Evaluation | None = None
+    evaluation: Any = None
     notes: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    numbers: TrainingNumbers | None = None
 
     @classmethod
-    def fit(cls, data: TrainingTable, *, seed: int = 0, evaluation: Evaluation | None = None) -> TabularModel:
+    def fit(cls, data: TrainingTable, *, seed: int = 0, evaluation: Any = None) -> TabularModel:
         """Fit the pipeline to all rows."""
-        pipeline = make_pipeline(data.columns, seed).fit(data.frame, data.labels)
-        counts = tuple(map(int, np.bincount(data.labels, minlength=len(data.classes))))
+        make = make_pipeline if data.numbers is None else make_number_pipeline
+        pipeline = make(data.columns, seed).fit(data.frame, data.labels)
+        counts = () if data.numbers else tuple(map(int, np.bincount(data.labels, minlength=len(data.classes))))
         settings = {"table": data.source, "rows": len(data.labels), "seed": seed}
         return cls(
             pipeline,
@@ -156,11 +103,22 @@ class TabularModel:
             notes=data.notes,
             settings=settings,
             versions=versions(),
+            numbers=data.numbers,
         )
 
     @property
-    def classifier(self) -> EmbeddingClassifier:
+    def task(self) -> str:
+        """What the model predicts: "classes" or "numbers"."""
+        return "classes" if self.numbers is None else "numbers"
+
+    @property
+    def estimator(self) -> Any:
         """The last step of the pipeline."""
+        return self.pipeline[-1]
+
+    @property
+    def classifier(self) -> EmbeddingClassifier:
+        """The last step of the pipeline, if it predicts classes."""
         return self.pipeline[-1]
 
     @property
@@ -187,25 +145,64 @@ class TabularModel:
         return self.pipeline.predict_proba(self.prepare(rows)[0])
 
     def predict(self, rows: Any) -> np.ndarray:
-        """Predict the name of the most probable class for each row."""
+        """Predict the name of the most probable class for each row, or the mean of its number."""
+        if self.numbers is not None:
+            return self.pipeline.predict(self.prepare(rows)[0])
         return np.array(self.classes, dtype=object)[self.predict_proba(rows).argmax(1)]
 
     def support(self, rows: Any) -> np.ndarray:
         """Return how well the training rows cover each row; 99 % of the training rows themselves have at least 1."""
-        return self.classifier.support(self.pipeline[:-1].transform(self.prepare(rows)[0]))
+        return self.estimator.support(self.pipeline[:-1].transform(self.prepare(rows)[0]))
+
+    def quantile(self, rows: Any, q: Any) -> np.ndarray:
+        """Predict quantiles of the number of each row; see :meth:`EmbeddingRegressor.quantile`."""
+        return self.estimator.quantile(self.pipeline[:-1].transform(self.prepare(rows)[0]), q)
+
+    def interval(self, rows: Any, coverage: float = 0.9) -> np.ndarray:
+        """Predict an interval that holds the number of each row with this probability."""
+        return self.estimator.interval(self.pipeline[:-1].transform(self.prepare(rows)[0]), coverage)
 
     def answer(self, table: Table) -> tuple[np.ndarray, Drift]:
         """Predict probabilities of ``classes`` for the rows of a table, and test the rows for drift."""
         frame, findings = self.prepare(table)
         probabilities, support = self.classifier.predict_with_support(self.pipeline[:-1].transform(frame))
-        drift = find_drift(
+        return probabilities, self._drift(table, support, findings)
+
+    def answer_numbers(self, table: Table, levels: Sequence[float]) -> tuple[NumberAnswers, Drift]:
+        """Predict the mean and quantiles of the number of each row of a table, and test the rows for drift."""
+        frame, findings = self.prepare(table)
+        X = self.pipeline[:-1].transform(frame)
+        found = NumberAnswers(self.estimator.predict(X), tuple(levels), self.estimator.quantile(X, list(levels)))
+        return found, self._drift(table, self.estimator.support(X), findings)
+
+    def drift(self, table: Table) -> Drift:
+        """Test whether the rows of a table are like the training rows."""
+        frame, findings = self.prepare(table)
+        return self._drift(table, self.estimator.support(self.pipeline[:-1].transform(frame)), findings)
+
+    def _drift(self, table: Table, support: np.ndarray, findings: Sequence[Finding]) -> Drift:
+        return find_drift(
             support,
             findings,
             rows=table.row_numbers(),
             row_word=table.row_word,
-            n_support_rows=self.classifier.n_support_rows_,
+            n_support_rows=self.estimator.n_support_rows_,
+            nowhere_known=FREQUENCIES if self.numbers is None else TARGETS,
         )
-        return probabilities, drift
+
+    def with_target(self, table: Table, target: str | None = None) -> tuple[Table, np.ndarray]:
+        """Return the rows with a target, and the targets: indices into ``classes``, or numbers."""
+        if self.numbers is None:
+            return self.label_numbers(table, target)
+        target = target or self.target
+        table.column(target, "target column")
+        return numbered(table, target, read_target(table, target, self.numbers.notation))[:2]
+
+    def target_drift(self, targets: np.ndarray) -> TargetDrift:
+        """Test whether the targets of new rows are distributed like those of the training table."""
+        if self.numbers is None:
+            return class_drift(self.class_counts, targets, self.classes)
+        return number_drift(self.numbers, targets)
 
     def label_numbers(self, table: Table, target: str | None = None) -> tuple[Table, np.ndarray]:
         """Return the rows with a label, and the labels as indices into ``classes``; an unknown label is an error."""
@@ -222,89 +219,9 @@ class TabularModel:
         return table, np.array([self.classes.index(name) for name in names])[labels]
 
 
-def make_encoder(columns: Collection[Column]) -> ColumnTransformer:
-    """Make the encoder: impute numbers; one-hot encode categories, with rare and unknown ones in one column."""
-    # Positions, not names: scikit-learn would search a list of all names for each of them.
-    kinds = [column.kind for column in columns if column.used]
-    plain = [place for place, kind in enumerate(kinds) if kind != "category"]
-    words = [place for place, kind in enumerate(kinds) if kind == "category"]
-    fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    # OneHotEncoder treats a missing value as a category of its own; no imputer is needed.
-    encode = OneHotEncoder(
-        handle_unknown="infrequent_if_exist", min_frequency=2, max_categories=50, sparse_output=False
-    )
-    steps = [("numbers", fill, plain)] * bool(plain) + [("categories", encode, words)] * bool(words)
-    return ColumnTransformer(steps, sparse_threshold=0.0, verbose_feature_names_out=False)
-
-
-def make_pipeline(columns: Collection[Column], seed: int = 0) -> Pipeline:
-    """Make an unfitted pipeline: the encoder, then an :class:`EmbeddingClassifier`."""
-    return Pipeline([("encode", make_encoder(columns)), ("classify", EmbeddingClassifier(random_state=seed))])
-
-
-def rival_makers(columns: Collection[Column], seed: int = 0) -> dict[str, Callable[[], Any]]:
-    """Return makers of the baselines: the majority class, logistic regression and a random forest, same encoder."""
-
-    def with_encoder(*steps: tuple[str, Any]) -> Pipeline:
-        return Pipeline([("encode", make_encoder(columns)), *steps])
-
-    return {
-        "majority class": lambda: DummyClassifier(strategy="prior"),
-        "logistic regression": lambda: with_encoder(
-            ("scale", StandardScaler()), ("classify", LogisticRegression(max_iter=1000))
-        ),
-        "random forest": lambda: with_encoder(("classify", RandomForestClassifier(random_state=seed))),
-    }
-
-
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that a model depends on."""
     import kernelwright  # a checkout need not be installed
 
     libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "torch", "pandas")}
     return {"kernelwright": kernelwright.__version__, "python": platform.python_version(), **libraries}
-
-
-def _refuse_bad_classes(table: Table, target: str, labels: np.ndarray, classes: tuple[str, ...]) -> None:
-    n, m = len(labels), len(classes)
-    if m == 1:
-        raise ValueError(f"The target column {target!r} has only one value, {classes[0]!r}: a classifier needs two.")
-    values, odd = numbers(table, target)
-    numeric = not odd.any()
-    fractions = numeric and bool((values != np.round(values)).any())
-    if numeric and m > QUANTITY and (fractions or m > 0.2 * n):
-        raise ValueError(
-            f"The target column {target!r} has {m} different numbers in {n} rows, so it looks like a quantity "
-            "(regression), but kernelwright fit predicts classes: bin the numbers into a few classes first."
-        )
-    if m > 0.5 * n and n > 3:
-        raise ValueError(
-            f"The target column {target!r} has {m} classes in {n} rows, nearly one for each row. Is it the right one?"
-        )
-
-
-def _notes(columns: tuple[Column, ...], labels: np.ndarray, classes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return remarks that a careful reader of the table would make."""
-    found = []
-    left = [
-        column for column in columns if column.kind in ("identifier", "text") and column.distinct and not column.remark
-    ]
-    if left:  # only those found automatically: columns that the user named have no counts, and a remark says more
-        names = some_of([f"{c.name} ({c.treatment.removeprefix('left out: ')})" for c in left], 10)
-        found.append(f"Left out: {names}. Use --keep COLUMN to learn from one of them anyway.")
-    found += remarks(columns)
-    for column in columns:
-        found += [
-            f"{column.name}: {words}." for words in spelling_notes(column.categories) if column.kind == "category"
-        ]
-    counts = np.bincount(labels, minlength=len(classes))
-    rarest, commonest = int(counts.argmin()), int(counts.argmax())
-    if counts[rarest] < 0.2 * counts[commonest]:
-        found.append(
-            f"The classes are unbalanced: {classes[commonest]!r} has {counts[commonest]} rows, {classes[rarest]!r} "
-            f"{counts[rarest]}; accuracy alone is not informative."
-        )
-    if counts[rarest] == 1:
-        alone = [classes[k] for k in np.flatnonzero(counts == 1)]
-        found.append(f"Only one row of class {some_of(map(repr, alone))}: it cannot be in training and test rows.")
-    return tuple(found)

@@ -13,7 +13,20 @@ import typer
 
 import kernelwright
 from kernelwright.cli.models import check_model, check_model_output, load_model, write_report
-from kernelwright.cli.options import Decimal, Drop, Json, Keep, ModelFile, Seed, Spreadsheets, TableFile
+from kernelwright.cli.options import (
+    Asked,
+    Decimal,
+    Drop,
+    Json,
+    Keep,
+    ModelFile,
+    Seed,
+    Spreadsheets,
+    TableFile,
+    check_task,
+    levels_of,
+    share_of,
+)
 from kernelwright.cli.screen import note, print_json, say
 from kernelwright.tables.reading import scan_table
 from kernelwright.tables.writing import check_output, safe_for_spreadsheets, write_bytes, write_table
@@ -23,10 +36,14 @@ __all__ = ["evaluate", "fit", "predict", "report"]
 
 def fit(
     table: TableFile,
-    target: Annotated[str, typer.Option("--target", "-t", help="Column with the classes to learn.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column with the classes or numbers to learn.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to save the model in.")],
     report: Annotated[Path | None, typer.Option(help="Also write a report on the model, as HTML.")] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation; fewer if a class is smaller.")] = 5,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="classes|numbers", help="What to predict. By default, this is told from the target."),
+    ] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation; fewer if there are few rows.")] = 5,
     cv: Annotated[bool, typer.Option("--cv/--no-cv", help="Whether to measure how good the model is.")] = True,
     id_: Annotated[
         list[str] | None,
@@ -40,11 +57,13 @@ def fit(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Train a classifier on a table, measure how good it is, and save it.
+    """Train a model of classes or numbers on a table, measure how good it is, and save it.
 
     The kind of each column is inferred, missing values are filled in, categories are encoded and identifiers are left
-    out. Cross-validation compares the model with the majority class, logistic regression and a random forest.
+    out. Cross-validation compares a model of classes with the majority class, logistic regression and a random forest,
+    and a model of numbers with the mean, ridge regression, a random forest and gradient boosting.
     """
+    check_task(task)
     check_model_output(output, table, report)
     if report is not None:
         check_output(report, table)
@@ -54,10 +73,10 @@ def fit(
 
     from kernelwright.cli.fitting import fit_record, learn, show_training_table
     from kernelwright.cli.scoring import show_comparison
-    from kernelwright.tables.model import TrainingTable
+    from kernelwright.tables.training import TrainingTable
 
     started = time.perf_counter()
-    data = TrainingTable.of(whole.table(), target, **named, decimal=decimal)
+    data = TrainingTable.of(whole.table(), target, task=task, **named, decimal=decimal)
     if not as_json:
         show_training_table(data)
     evaluation, model = learn(data, folds if cv else 0, seed)
@@ -79,21 +98,29 @@ def predict(
     output: Annotated[
         str, typer.Option("--output", "-o", help="File for the predictions (.csv .tsv .parquet); - is standard output.")
     ] = "-",
-    proba: Annotated[bool, typer.Option("--proba/--no-proba", help="Whether to write probabilities.")] = True,
+    proba: Annotated[
+        bool | None, typer.Option("--proba/--no-proba", help="Classes: whether to write probabilities (default: yes).")
+    ] = None,
     sets: Annotated[
         float | None,
-        typer.Option(
-            help="Also write prediction sets, which contain the true class with this probability, such as 0.9."
-        ),
+        typer.Option(help="Classes: also write sets that contain the true class with this probability, such as 0.9."),
+    ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(help="Numbers: probability with which the interval holds the true number (default: 0.9)."),
+    ] = None,
+    quantiles: Annotated[
+        str | None, typer.Option(metavar="LEVELS", help="Numbers: also write quantiles, such as 0.1,0.5,0.9.")
     ] = None,
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", help="Also write the columns of the table, not only its identifiers.")
     ] = False,
     spreadsheets: Spreadsheets = False,
 ) -> None:
-    """Predict the classes of new rows: one line for each row, with the class and all class probabilities."""
+    """Predict new rows: one line for each, with the class and all class probabilities, or the mean and an interval."""
     check_output(output, model, table)
     check_model(model)
+    asked = Asked(proba, sets, share_of(interval, "--interval"), levels_of(quantiles))
     scanned = scan_table(table)
 
     from kernelwright.cli.answering import answers, drift_notes, table_notes
@@ -101,10 +128,7 @@ def predict(
     fitted = load_model(model, "fit")
     rows = scanned.table()
     kept = rows.names if keep_columns else [name for name in fitted.identifiers if name in rows.names]
-    if sets is not None and fitted.evaluation is None:
-        raise ValueError("--sets needs a cross-validated model. Fit it without --no-cv.")
-    probabilities, drift = fitted.answer(rows)
-    found = answers(fitted, rows.frame[kept], probabilities, with_probabilities=proba, coverage=sets)
+    found, drift = answers(fitted, rows, kept, asked)
     write_table(safe_for_spreadsheets(found) if spreadsheets else found, output)
     for sentence in [*table_notes(fitted, rows, drift.findings), *drift_notes(drift)]:
         note(f"Note: {sentence}")
@@ -117,11 +141,11 @@ def evaluate(
     table: TableFile,
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", help="Column with the true classes; by default the same as in training."),
+        typer.Option("--target", "-t", help="Column with the true targets; by default the same as in training."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure how good a model is on a table with labels, and test the table for drift."""
+    """Measure how good a model is on a table with its targets, and test rows and targets for drift."""
     check_model(model)
     scanned = scan_table(table, required={} if target is None else {target: "target column"})
 
@@ -130,15 +154,17 @@ def evaluate(
 
     fitted = load_model(model, "fit")
     given = scanned.table()
-    rows, labels = fitted.label_numbers(given, target)
+    rows, targets = fitted.with_target(given, target)
     if unlabelled := len(given) - len(rows):
-        note(f"Note: {about_missing(given, target or fitted.target, unlabelled)}")
-    result, drift = evaluation_on(fitted, rows, labels)
+        noun = {"classes": "class", "numbers": "number"}[fitted.task]
+        note(f"Note: {about_missing(given, target or fitted.target, unlabelled, noun)}")
+    result, drift = evaluation_on(fitted, rows, targets)
+    shift = fitted.target_drift(targets)
     if as_json:
-        print_json({"model": str(model), "table": rows.source} | evaluation_record(result, drift))
+        print_json({"model": str(model), "table": rows.source} | evaluation_record(result, drift, shift))
         return
     show_evaluation(result, fitted)
-    show_drift(drift)
+    show_drift(drift, shift)
 
 
 def report(

@@ -1,0 +1,94 @@
+"""Print the scores of predicted numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from kernelwright.cli.screen import print_table
+from kernelwright.evaluation.number_scores import COVERAGE, NumberScores
+from kernelwright.evaluation.numbers import NumberEvaluation
+from kernelwright.evaluation.scores import Score
+
+__all__ = ["number_score_tables", "number_words", "readable", "show_hardest_numbers"]
+
+DIGITS = 4  # significant digits of a score
+
+
+def number_score_tables(scores: Mapping[str, NumberScores]) -> dict[str, list[dict[str, str]]]:
+    """Return the tables that are printed: the scores of the means, and those of the whole distributions."""
+    means = [
+        {"method": name, "R^2": _share(s.r2), "RMSE": _in_units(s.rmse), "MAE": _in_units(s.mae)}
+        for name, s in scores.items()
+    ]
+    spreads = [
+        {
+            "method": name,
+            "CRPS": _in_units(s.crps),
+            f"coverage of {100 * COVERAGE:.0f} % intervals": _percent(s.coverage),
+            "their width": _in_units(s.width),
+        }
+        for name, s in scores.items()
+    ]
+    return {"Scores": means, "\nScores of the distributions": spreads}
+
+
+def number_words(scores: NumberScores) -> list[str]:
+    """Say whether the intervals hold as many numbers as they should, if they clearly do not."""
+    coverage = scores.coverage
+    if coverage.low <= COVERAGE <= coverage.high:
+        return []
+    kind = "narrow" if coverage.high < COVERAGE else "wide"
+    return [
+        f"The intervals are too {kind}: they should hold {100 * COVERAGE:.0f} % of the numbers, and held "
+        f"{100 * coverage.value:.1f} %."
+    ]
+
+
+def show_hardest_numbers(result: NumberEvaluation) -> None:
+    """Print the rows whose numbers are farthest from what was predicted."""
+    rows = [
+        {
+            result.row_word: row.row,
+            "actual": readable(row.actual),
+            "predicted": readable(row.predicted),
+            f"{100 * COVERAGE:.0f} % interval": f"{readable(row.low)} to {readable(row.high)}",
+        }
+        for row in result.hardest(5)
+    ]
+    print_table("\nHardest rows", rows)
+
+
+def _share(score: Score) -> str:
+    return "undefined" if math.isnan(score.value) else str(score)
+
+
+def _percent(score: Score) -> str:
+    return f"{100 * score.value:.1f} % ({100 * score.low:.1f} to {100 * score.high:.1f})"
+
+
+def _in_units(score: Score) -> str:
+    digits = _decimals(score.value)
+    return f"{readable(score.value, digits)} ({readable(score.low, digits)} to {readable(score.high, digits)})"
+
+
+def readable(value: float, decimals: int | None = None) -> str:
+    """Return a number with four significant digits, or with the given decimal places: 25,120 or 0.3142.
+
+    Examples
+    --------
+    >>> from kernelwright.cli.number_scoring import readable
+    >>> readable(25123.4), readable(0.31416), readable(3.0), readable(1.5e-9)
+    ('25,123', '0.3142', '3.000', '1.5e-09')
+    """
+    decimals = _decimals(value) if decimals is None else decimals
+    if not math.isfinite(value) or abs(value) >= 1e12 or decimals > 8:
+        return f"{value:.{DIGITS}g}"
+    return f"{value:,.{decimals}f}"
+
+
+def _decimals(value: float) -> int:
+    """Return the decimal places that show four significant digits of a number."""
+    if value == 0 or not math.isfinite(value):
+        return DIGITS - 1
+    return max(0, DIGITS - 1 - math.floor(math.log10(abs(value))))
