@@ -90,6 +90,24 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
             raise ValueError(f"The 'coverage' parameter must lie between 0 and 1. Got {coverage!r} instead.")
         return self.quantile(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
 
+    def left_out_band(self, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return central intervals of rows that were left out in closed form, their targets and their indices.
+
+        There is one target. With all rows left out in turn (an exact solution, or explicit features of up to 5000
+        rows), there is an interval for each row that ``fit`` used, and the indices are those of the rows it was given;
+        otherwise the rows are a sample, and the indices None.
+        """
+        check_is_fitted(self)
+        if len(self.links_) != 1:
+            raise ValueError(f"Intervals of left-out rows are for one target. Got {len(self.links_)}.")
+        rows, kept = self.left_out_[0], self.embedding_.rows
+        found = self.links_[0](rows.location, rows.log_scale, rows.direct, rows.support)
+        levels = np.array([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
+        band, y = found.quantile(_rows_of(levels, found)), rows.y
+        if len(y) != len(kept.weights):
+            return band, y, None
+        return band[kept.place], y[kept.place], np.flatnonzero(kept.given)
+
     @by_chunks
     def cdf(self, X: Any, t: Any) -> np.ndarray:
         """Return ``P(Y <= t)`` at each row.
