@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from kernelwright.distributions.fitted import DistributionLink
 from kernelwright.distributions.number_targets import NumberTargets
 from kernelwright.distributions.options import Distribution, distribution_of
 from kernelwright.estimators.arrows import (
+    RowSplit,
+    described_rows,
     embedded_rows,
     embedding_of,
     fit_chunks,
+    has_fixed_kernel,
     learn,
     prepare,
     solve,
@@ -31,7 +32,13 @@ from kernelwright.estimators.checking import (
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS
 from kernelwright.estimators.predicting import PredictsNumbers
 from kernelwright.estimators.progress import progress
-from kernelwright.estimators.regression import for_numbers, learned_from, spread_of, target_scales, with_columns
+from kernelwright.estimators.regression import (
+    for_numbers,
+    learned_from,
+    spread_of,
+    target_scales,
+    with_columns,
+)
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
 from kernelwright.inputs.blocks import Chunks
@@ -48,7 +55,7 @@ __all__ = ["EmbeddingRegressor"]
 @saved(
     "embedding-regressor",
     fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ "
-    "_info _asked _fitted_by _holdout",
+    "_info _asked _fitted_by _holdout _fixed_kernel",
 )
 class EmbeddingRegressor(PredictsNumbers):
     """A regressor that predicts the whole distribution of a number, with a kernel that is learned from the data.
@@ -163,9 +170,8 @@ class EmbeddingRegressor(PredictsNumbers):
             plan = plan_of(self, warm=starts_warm(self, self.__dict__.pop("_asked", None)))
             rows, info, kept = check_number_rows(self, plan, X, y, sample_weight, groups)
             random, held = generator(self.random_state), None
-            sample = (
-                Dataset.of(rows.take(rows.some_rows(np.random.default_rng(0)))) if isinstance(rows, Chunks) else rows
-            )
+            parts = RowSplit.nothing() if isinstance(rows, Chunks) else split(rows, plan)
+            sample = described_rows(rows, parts)
             targets = NumberTargets.of(target_scales(sample, plan, how, random), sample.y)
             plan = for_numbers(plan, targets)
             if isinstance(rows, Chunks):
@@ -173,9 +179,8 @@ class EmbeddingRegressor(PredictsNumbers):
                 solver, scaler, solution = Explicit(), running.scaler, running.solution()
                 choice = replace(choice, ridge=running.ridge)
             else:
-                parts = split(rows, plan)
                 data = prepare(rows, parts, plan)
-                plan = restarted(plan, self, data.scaler)
+                plan = for_numbers(restarted(plan, self, data.scaler), targets)
                 solver, scaler = plan.solver_for(len(data.embedded)), data.scaler
                 choice = learn(*learned_from(data.learned, plan, how), solver, random)
                 solution = solve(choice, data.embedded, solver, random)
@@ -184,6 +189,7 @@ class EmbeddingRegressor(PredictsNumbers):
             spread = spread_of(choice.kernel, solution, solver, targets, how)
             self.embedding_ = with_columns(embedding, spread)
             self.links_, self.left_out_, self.targets_, self._info = spread.links, spread.left_out, targets, info
+            self._fixed_kernel = has_fixed_kernel(plan, scaler)
             self._report(choice, held)
         return self
 
