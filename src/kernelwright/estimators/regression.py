@@ -151,7 +151,7 @@ class NormalScores:
 
 def _marginal(scale: TargetScale, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weighted distribution function of all targets at the thresholds."""
-    below = (y[:, None] <= scale.thresholds.values[:-1]).T @ weights / weights.sum()
+    below = scale.thresholds.below(y).T @ weights / weights.sum()
     return np.append(below, 1.0)
 
 

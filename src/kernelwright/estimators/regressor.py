@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+from sklearn.utils.metaestimators import available_if
 
 from kernelwright.distributions.fitted import DistributionLink
 from kernelwright.distributions.number_targets import NumberTargets
@@ -21,6 +23,7 @@ from kernelwright.estimators.arrows import (
     solve,
     split,
 )
+from kernelwright.estimators.batches import has_features
 from kernelwright.estimators.checking import (
     asked_for,
     check_number_rows,
@@ -30,6 +33,7 @@ from kernelwright.estimators.checking import (
     starts_warm,
 )
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS
+from kernelwright.estimators.number_batches import add_numbers, described_again, first_numbers
 from kernelwright.estimators.predicting import PredictsNumbers
 from kernelwright.estimators.progress import progress
 from kernelwright.estimators.regression import (
@@ -39,12 +43,13 @@ from kernelwright.estimators.regression import (
     target_scales,
     with_columns,
 )
+from kernelwright.estimators.streaming import RunningEmbedding
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
 from kernelwright.inputs.blocks import Chunks
 from kernelwright.inputs.dataset import Dataset
 from kernelwright.kernels import Kernel
-from kernelwright.learning import Choice, LearningMethod, Step
+from kernelwright.learning import Choice, LearningMethod, Step, learning_method
 from kernelwright.solvers import Solver
 from kernelwright.solvers.explicit import Explicit
 from kernelwright.storage.saved import saved
@@ -202,3 +207,55 @@ class EmbeddingRegressor(PredictsNumbers):
         if held is not None and len(held):
             means = self._means(*self.embedding_.outputs(held.X, held.points))
             self._holdout = (means, held.y, held.groups)
+
+    @available_if(has_features)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add rows to an embedding of explicit features, which needs only sums over its rows.
+
+        The first call learns the hyperparameters, the scale of the inputs and the map of the target. Its rows should be
+        a random sample of a few thousand rows. Later calls add their rows, solve again, and fit the distribution to a
+        random sample of up to 5000 of all rows so far.
+        """
+        if "embedding_" not in vars(self):
+            return self.fit(X, y, sample_weight)
+        return self._continued(add_numbers(self, self._running(), X, y, sample_weight))
+
+    @available_if(has_features)
+    def fit_batches(self, batches: Iterable[tuple[Any, Any]]) -> Self:
+        """Fit explicit features to an iterator of (X, y) batches, which need not fit in memory together.
+
+        Batches are collected until there are 5000 rows; the hyperparameters are learned from these.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelwright import EmbeddingRegressor, features
+        >>> parts = np.random.default_rng(0).normal(size=(8, 1000, 2))
+        >>> batches = ((X, X[:, 0] * X[:, 1]) for X in parts)
+        >>> model = EmbeddingRegressor(features=features.RandomFourier(100), random_state=0).fit_batches(batches)
+        >>> bool(model.score(parts[0], parts[0].prod(1)) > 0.9)
+        True
+        """
+        rest = iter(batches)
+        X, y = first_numbers(rest)
+        self.__dict__.pop("embedding_", None)
+        running = self.fit(X, y)._running()
+        for X, y in rest:
+            running = add_numbers(self, running, X, y)
+        return self._continued(running)
+
+    def _running(self) -> RunningEmbedding:
+        drawn = learning_method(self.learn, type(self).__name__).kernel_share is None  # else the mean of other rows
+        return RunningEmbedding.of(self.embedding_, self.targets_, drawn)
+
+    def _continued(self, running: RunningEmbedding) -> Self:
+        """Solve the embedding with updated sums, and fit the distribution to a sample of all rows."""
+        how = distribution_of(self.distribution, type(self).__name__)
+        solution, before = running.solution(), self.embedding_
+        targets = described_again(self.targets_, solution.fitted_rows, how)
+        spread = spread_of(running.kernel, solution, Explicit(), targets, how)
+        self.embedding_ = with_columns(running.embedding(before, solution), spread)
+        self.links_, self.left_out_, self.targets_ = spread.links, spread.left_out, targets
+        self._info = replace(self._info, weighted=self._info.weighted or running.weighted)
+        self._holdout = None
+        return self
