@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         HyperKernelSVR,
         KreinSVC,
         LearnedKernelClassifier,
+        PredictionIntervals,
         PredictionSets,
     )
     from kernelwright.persistence import load, save
@@ -68,6 +69,7 @@ __all__ = [
     "NumericalRepairWarning",
     "OverfitWarning",
     "PrecisionWarning",
+    "PredictionIntervals",
     "PredictionSets",
     "WorkerLostError",
     "datasets",
@@ -105,6 +107,7 @@ _MODULES = {
     "NumericalRepairWarning": "errors",
     "OverfitWarning": "errors",
     "PrecisionWarning": "errors",
+    "PredictionIntervals": "estimators",
     "PredictionSets": "estimators",
     "WorkerLostError": "errors",
     "load": "persistence",

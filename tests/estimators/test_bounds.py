@@ -14,7 +14,7 @@ from kernelwright.inputs.arrays import generator
 from kernelwright.kernels import Gaussian, Linear
 from kernelwright.learning import LBFGS, Given, LeaveOneOut, Median, Rademacher
 from kernelwright.solvers import Herding
-from kernelwright.uncertainty.bounds import LOSSES
+from kernelwright.uncertainty.bounds import CLASS_LOSSES
 
 # Inputs are 20 places with known probabilities of the second class, so a risk is a sum over 20 places, and thousands of
 # rows are 40 distinct ones.
@@ -116,7 +116,9 @@ def test_leave_one_out_is_the_mean_over_refitted_models():
         other = fixed(probability="clip").set_params(ridge=0.1 * 25 / 24).fit(X[kept], y[kept])
         losses.append(-np.log(np.clip(other.raw_outputs(X[[i]])[0, y[i]], 1 / math.e, 1)))
         wrong.append(other.predict(X[[i]])[0] != y[i])
-    closed_form = {loss: next(iter(model.risk_bound("leave-one-out", loss=loss).parts.values())) for loss in LOSSES}
+    closed_form = {
+        loss: next(iter(model.risk_bound("leave-one-out", loss=loss).parts.values())) for loss in CLASS_LOSSES
+    }
     assert closed_form["clipped"] == pytest.approx(np.mean(losses), rel=1e-8)
     assert closed_form["error"] == pytest.approx(np.mean(wrong))
     assert not model.risk_bound("leave-one-out").guaranteed

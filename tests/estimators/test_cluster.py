@@ -8,9 +8,10 @@ import time
 import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
-from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, HyperKernelRidge, datasets
+from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, EmbeddingRegressor, HyperKernelRidge, datasets
 from kernelwright.errors import WorkerLostError
 from kernelwright.features import RandomFourier
 from kernelwright.hyper import LandmarkPairs, Partition
@@ -82,6 +83,19 @@ def test_covtype_from_chunks_is_the_same_as_from_an_array(client, covtype, monke
     np.testing.assert_allclose(there.coefficients_, here.coefficients_, atol=1e-8 * np.abs(here.coefficients_).max())
     np.testing.assert_allclose(answer, here.predict_proba(X[:8_000]), atol=1e-8)
     assert 0 < watched.largest < LIMIT
+
+
+def test_numbers_from_chunks_are_the_same_as_from_an_array(client, monkeypatch):
+    monkeypatch.setattr(blocks, "GATHERED_ROWS", 2000)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 4))
+    y = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=20_000)
+    model = EmbeddingRegressor(features=RandomFourier(100), random_state=0)
+    here = clone(model).fit(X, y)
+    there = clone(model).fit(da.from_array(X, chunks=(3000, 4)), da.from_array(y, chunks=7000))
+    lazy = there.quantile(da.from_array(X, chunks=(3000, 4))[:5000], [0.1, 0.5, 0.9])
+    np.testing.assert_allclose(lazy.compute(), here.quantile(X[:5000], [0.1, 0.5, 0.9]), atol=1e-6)
+    assert here.score(X, y) > 0.8
 
 
 def slow(block, seconds):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LinearRegression
 from torch import nn
 
 import kernelwright as kw
@@ -36,6 +37,7 @@ from kernelwright.tables import (
     describe_columns,
     held_out_error,
 )
+from kernelwright.uncertainty.coverage_groups import make_groups
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -111,6 +113,9 @@ def _estimators() -> Iterator[Sample]:
     for method in ("leave-one-out", "split", "cross"):
         simple = kw.EmbeddingClassifier(kernels.Gaussian(1.0), learn=None, ridge=0.1)
         yield fitted(kw.PredictionSets(simple, method=method, n_folds=2, random_state=0), "predict_set")
+    for method, by in (("cross", None), ("split", 0)):
+        intervals = kw.PredictionIntervals(LinearRegression(), 0.4, by=by, method=method, n_folds=2, random_state=0)
+        yield fitted(intervals, "interval", X[:, 0])
     yield fitted(kw.HyperKernelRidge(random_state=0), "predict", MATRIX)
     refined = kw.HyperKernelRidge(hyperkernels.Gaussian(), refine=True, random_state=0)
     yield fitted(refined, "predict", MANY @ MANY.T, MANY)
@@ -210,6 +215,7 @@ def _records() -> Iterator[Sample]:
     model = kw.EmbeddingClassifier(kernels.Gaussian(ard=True), learn=learn).fit(X, Y)
     yield Sample(model.relevance())
     yield Sample(model.risk_bound())
+    yield Sample(make_groups("scale", None, np.arange(4.0)))
 
 
 def pieces(thing: Any) -> Iterator[Any]:

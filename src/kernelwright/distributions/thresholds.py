@@ -73,7 +73,11 @@ class Thresholds:
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Return the weighted indicators of targets, a row for each."""
-        return (y[:, None] <= self.values[:-1]) * self.roots
+        return self.below(y) * self.roots
+
+    def below(self, y: np.ndarray) -> np.ndarray:
+        """Return whether targets are at most the values, a row for each; targets at a value are, despite rounding."""
+        return y[:, None] <= self.values[:-1] + 1e-12 * max(abs(self.values[0]), abs(self.values[-1]))
 
     def distribution(self, outputs: np.ndarray) -> np.ndarray:
         """Return the distribution function at all values from raw outputs: in [0, 1], sorted, one at the last."""

@@ -37,10 +37,12 @@ __all__ = [
     "FitPlan",
     "Prepared",
     "RowSplit",
+    "described_rows",
     "embedded_rows",
     "embedding_of",
     "fit_chunks",
     "gather",
+    "has_fixed_kernel",
     "learn",
     "prepare",
     "refuse_if_too_large",
@@ -95,6 +97,11 @@ class RowSplit:
     solved: np.ndarray
     held: np.ndarray
 
+    @classmethod
+    def nothing(cls) -> RowSplit:
+        """Return the split of rows in chunks, of which none is set aside."""
+        return cls(*(np.arange(0) for _ in range(3)))
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -146,6 +153,13 @@ def prepare(rows: Dataset, parts: RowSplit, plan: FitPlan) -> Prepared:
         return Prepared(scaler, learned, learned, place)
     embedded, place, _ = gather(rows.subset(parts.solved), plan, scaler=scaler, prior=learned.prior)
     return Prepared(scaler, learned, embedded, place)
+
+
+def described_rows(rows: Dataset | Chunks, parts: RowSplit) -> Dataset:
+    """Return the rows that describe the targets: a sample of chunks, or all rows but those held out."""
+    if isinstance(rows, Chunks):
+        return Dataset.of(rows.take(rows.some_rows(np.random.default_rng(0))))
+    return rows.subset(np.union1d(parts.learned, parts.solved))
 
 
 def _refuse_one_class(y: np.ndarray, plan: FitPlan) -> None:
@@ -256,6 +270,12 @@ def fit_chunks(
     assert isinstance(choice.kernel, FeatureKernel)
     drawn = plan.method.shrinks_to_frequencies
     return choice, RunningEmbedding(choice.kernel, scaler, plan.targets, summed, ridge, drawn).with_prior(), rows
+
+
+def has_fixed_kernel(plan: FitPlan, scaler: Any) -> bool:
+    """Return whether the kernel was chosen without the rows of the embedding."""
+    as_given = plan.as_given and scaler is None
+    return not plan.warm and (plan.method.kernel_share is not None or as_given)
 
 
 def refuse_if_too_large(solver: Solver, n_rows: int, matrix_rows: int = 0) -> None:

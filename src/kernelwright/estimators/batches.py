@@ -16,7 +16,7 @@ from kernelwright.inputs.dataset import ClassInfo, given_weights
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.solvers.solution import LEFT_OUT_ROWS
 
-__all__ = ["add_rows", "check_named", "first_rows", "has_features", "widened"]
+__all__ = ["add_rows", "check_named", "first_rows", "has_features", "joined_rows", "widened"]
 
 
 def has_features(model: Any) -> bool:
@@ -79,10 +79,10 @@ def first_rows(batches: Iterator[tuple[Any, Any]]) -> tuple[Any, np.ndarray]:
             break
     if not first:
         raise ValueError("There are no batches to fit.")
-    return _joined([part for part, _ in first]), labels
+    return joined_rows([part for part, _ in first]), labels
 
 
-def _joined(parts: list[Any]) -> Any:
+def joined_rows(parts: list[Any]) -> Any:
     """Concatenate rows; data frames become one data frame, with column names."""
     if len(parts) == 1:
         return parts[0]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from kernelwright.embedding.fitted import FittedEmbedding
 from kernelwright.errors import NumericalRepairWarning
-from kernelwright.estimators.arrows import FitPlan
+from kernelwright.estimators.arrows import FitPlan, has_fixed_kernel
 from kernelwright.features.nystroem import Nystroem
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.objectives.losses import clipped_log_loss
@@ -72,14 +72,13 @@ def risk_terms(solution: Solution, found: Calibrated, plan: FitPlan, *, weighted
     """Return the terms that risk bounds need."""
     embedding, fitted, rows = found.embedding, solution.fitted + found.shift, solution.fitted_rows
     herded, unbounded = embedding.solver == "herding", not embedding.kernel.bounded
-    as_given = plan.as_given and embedding.scaler is None
     return RiskTerms.of(
         (fitted, rows),
         (solution.left_out.outputs + found.shift, found.log_p, solution.left_out.rows),
         training_loss=clipped_log_loss(fitted, rows.targets, rows.weights)[0],
         n_rows=_n_units(embedding, plan),
         prior=float(np.linalg.norm(embedding.prior.numpy())),
-        fixed_kernel=not plan.warm and (plan.method.kernel_share is not None or as_given),
+        fixed_kernel=has_fixed_kernel(plan, embedding.scaler),
         faults=(WEIGHTED,) * weighted + (HERDED,) * herded + (UNBOUNDED,) * unbounded,
     )
 

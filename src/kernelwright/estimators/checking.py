@@ -126,7 +126,8 @@ def check_number_rows(
         refuse_kernel_on_dask(sums_suffice=sums_suffice)
         validate_data(model, example_row(X), skip_check_array=True)  # names and number of columns
         chunks, weighted = DaskRows.read_numbers(X, y, sample_weight)
-        info, kept = NumberInfo(1, True, weighted), np.ones(len(chunks), dtype=bool)
+        unit = float(chunks.factors[0])
+        info, kept = NumberInfo(1, True, weighted, unit), np.ones(len(chunks), dtype=bool)
         few = len(chunks) <= chunks.n_gathered
         return Dataset.of(chunks.take(np.arange(len(chunks)))) if few else chunks, info, kept
     numbers, one_column = check_numbers(y)

@@ -14,10 +14,12 @@ from kernelwright.distributions.fitted import DistributionLink, LeftOutTarget
 from kernelwright.distributions.predictive import Prediction
 from kernelwright.estimators.base import by_chunks
 from kernelwright.estimators.embedded import EmbeddingEstimator
+from kernelwright.estimators.number_bounds import number_bound
 from kernelwright.estimators.regression import predictions_of
 from kernelwright.inputs.any_targets import check_levels
 from kernelwright.inputs.arrays import random_numbers
 from kernelwright.inputs.numbers import NumberInfo, check_numbers
+from kernelwright.uncertainty.bounds import RiskBound
 
 __all__ = ["PredictsNumbers"]
 
@@ -43,7 +45,7 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
         """Return one array: of shape (n, ...), or (n, k, ...) if there were several targets."""
         return of_targets[0] if self._info.one_column else np.stack(of_targets, 1)
 
-    def _given(self, y: Any, n: int) -> np.ndarray:
+    def given_numbers(self, y: Any, n: int) -> np.ndarray:
         """Check one target for each row, or k of them."""
         numbers, _ = check_numbers(y)
         if len(numbers) != n or numbers.shape[1] != self._info.n_targets or np.isnan(numbers).any():
@@ -90,6 +92,24 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
             raise ValueError(f"The 'coverage' parameter must lie between 0 and 1. Got {coverage!r} instead.")
         return self.quantile(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
 
+    def left_out_band(self, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return central intervals of rows that were left out in closed form, their targets and their indices.
+
+        There is one target. With all rows left out in turn (an exact solution, or explicit features of up to 5000
+        rows), there is an interval for each row that ``fit`` used, and the indices are those of the rows it was given;
+        otherwise the rows are a sample, and the indices None.
+        """
+        check_is_fitted(self)
+        if len(self.links_) != 1:
+            raise ValueError(f"Intervals of left-out rows are for one target. Got {len(self.links_)}.")
+        rows, kept = self.left_out_[0], self.embedding_.rows
+        found = self.links_[0](rows.location, rows.log_scale, rows.direct, rows.support)
+        levels = np.array([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
+        band, y = found.quantile(_rows_of(levels, found)), rows.y
+        if len(y) != len(kept.weights):
+            return band, y, None
+        return band[kept.place], y[kept.place], np.flatnonzero(kept.given)
+
     @by_chunks
     def cdf(self, X: Any, t: Any) -> np.ndarray:
         """Return ``P(Y <= t)`` at each row.
@@ -113,7 +133,7 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
     def log_density(self, X: Any, y: Any) -> np.ndarray:
         """Return the log density of the target y of each row; for a discrete target, its log probability."""
         found = self._predictions(X)
-        numbers = self._given(y, len(found[0]))
+        numbers = self.given_numbers(y, len(found[0]))
         return self._shaped([each.log_density(column) for each, column in zip(found, numbers.T, strict=True)])
 
     def crps(self, X: Any, y: Any) -> np.ndarray:
@@ -123,7 +143,7 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
         prediction that is certain.
         """
         found = self._predictions(X)
-        numbers = self._given(y, len(found[0]))
+        numbers = self.given_numbers(y, len(found[0]))
         return self._shaped([each.crps(column) for each, column in zip(found, numbers.T, strict=True)])
 
     def sample(self, X: Any, size: int, random_state: Any = None) -> np.ndarray:
@@ -162,6 +182,58 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
             pit = prediction.spread_pit(rows.y, fixed)
             columns.append((np.argsort(np.argsort(pit)) + 0.5) / len(pit))
         return np.column_stack(columns)
+
+    def risk_bound(
+        self,
+        method: str = "holdout",
+        X: Any = None,
+        y: Any = None,
+        *,
+        beta: float = 0.05,
+        loss: str = "absolute",
+        limit: float | None = None,
+        target: int = 0,
+    ) -> RiskBound:
+        """Bound the expected error at new rows, clipped at a limit; the record prints as a table.
+
+        Parameters
+        ----------
+        method : {"holdout", "leave-one-out", "rademacher", "rademacher-fixed-kernel"}, default="holdout"
+            "holdout" needs held-out rows: pass them, or let ``fit`` hold some out (``holdout_share`` of the learning
+            method). "leave-one-out" is an estimate without guarantee; its upper limit (``upper``) holds about as often
+            as stated. The others bound the squared loss of the location by the norm of the embedding.
+            "rademacher-fixed-kernel" needs a kernel that was learned from other rows (``kernel_share``) or not at all;
+            "rademacher" does not, and is almost always vacuous.
+        X, y : array-like, optional
+            Rows that the model has never seen, for "holdout". They must be independent: only one row of each group.
+        beta : float, default=0.05
+            The bound may fail with this probability.
+        loss : {"absolute", "squared"}, default="absolute"
+        limit : float or None, default=None
+            Errors beyond it count as the limit, in units of the target; no bound exists for errors of any size. Choose
+            it before seeing the rows. ``None`` is three standard deviations of the target in the training rows (for the
+            bounds by the norm, rounded up to a power of two). The conditions of the record state it.
+        target : int, default=0
+            Which one of several targets.
+
+        Returns
+        -------
+        RiskBound
+            With ``parts``, ``total``, ``upper``, ``largest`` (the largest possible loss), ``confidence``, ``vacuous``,
+            ``guaranteed``, ``method``, ``conditions``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from kernelwright import EmbeddingRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = EmbeddingRegressor(random_state=0).fit(X[::2], y[::2])
+        >>> bound = model.risk_bound("holdout", X[1::2], y[1::2])
+        >>> bound.confidence, 40 < bound.total < 80, bound.vacuous
+        (0.95, True, False)
+        """
+        check_is_fitted(self)
+        return number_bound(self, method, X, y, beta=beta, loss=loss, limit=limit, target=target)
 
     @by_chunks
     def support(self, X: Any) -> np.ndarray:

@@ -36,7 +36,15 @@ from kernelwright.solvers import Exact, Solution, Solver
 from kernelwright.solvers.solution import Columns
 from kernelwright.uncertainty.calibration import trust_by_evidence
 
-__all__ = ["Spread", "for_numbers", "learned_from", "predictions_of", "spread_of", "target_scales", "with_columns"]
+__all__ = [
+    "Spread",
+    "for_numbers",
+    "learned_from",
+    "predictions_of",
+    "spread_of",
+    "target_scales",
+    "with_columns",
+]
 
 FINE_STEPS = 10  # of the default recipe: numbers deserve more than classes, and no mean of two kernels
 MAP_ROWS, MAP_STEPS = 400, 5  # rows that decide between maps of a target, and steps of each stage of learning
@@ -143,7 +151,7 @@ class NormalScores:
 
 def _marginal(scale: TargetScale, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weighted distribution function of all targets at the thresholds."""
-    below = (y[:, None] <= scale.thresholds.values[:-1]).T @ weights / weights.sum()
+    below = scale.thresholds.below(y).T @ weights / weights.sum()
     return np.append(below, 1.0)
 
 

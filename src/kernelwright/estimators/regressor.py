@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from kernelwright.distributions.fitted import DistributionLink
 from kernelwright.distributions.number_targets import NumberTargets
 from kernelwright.distributions.options import Distribution, distribution_of
 from kernelwright.estimators.arrows import (
+    RowSplit,
+    described_rows,
     embedded_rows,
     embedding_of,
     fit_chunks,
+    has_fixed_kernel,
     learn,
     prepare,
     solve,
     split,
 )
+from kernelwright.estimators.batches import has_features
 from kernelwright.estimators.checking import (
     asked_for,
     check_number_rows,
@@ -29,15 +33,23 @@ from kernelwright.estimators.checking import (
     starts_warm,
 )
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS
+from kernelwright.estimators.number_batches import add_numbers, described_again, first_numbers
 from kernelwright.estimators.predicting import PredictsNumbers
 from kernelwright.estimators.progress import progress
-from kernelwright.estimators.regression import for_numbers, learned_from, spread_of, target_scales, with_columns
+from kernelwright.estimators.regression import (
+    for_numbers,
+    learned_from,
+    spread_of,
+    target_scales,
+    with_columns,
+)
+from kernelwright.estimators.streaming import RunningEmbedding
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
 from kernelwright.inputs.blocks import Chunks
 from kernelwright.inputs.dataset import Dataset
 from kernelwright.kernels import Kernel
-from kernelwright.learning import Choice, LearningMethod, Step
+from kernelwright.learning import Choice, LearningMethod, Step, learning_method
 from kernelwright.solvers import Solver
 from kernelwright.solvers.explicit import Explicit
 from kernelwright.storage.saved import saved
@@ -48,7 +60,7 @@ __all__ = ["EmbeddingRegressor"]
 @saved(
     "embedding-regressor",
     fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ "
-    "_info _asked _fitted_by _holdout",
+    "_info _asked _fitted_by _holdout _fixed_kernel",
 )
 class EmbeddingRegressor(PredictsNumbers):
     """A regressor that predicts the whole distribution of a number, with a kernel that is learned from the data.
@@ -163,9 +175,8 @@ class EmbeddingRegressor(PredictsNumbers):
             plan = plan_of(self, warm=starts_warm(self, self.__dict__.pop("_asked", None)))
             rows, info, kept = check_number_rows(self, plan, X, y, sample_weight, groups)
             random, held = generator(self.random_state), None
-            sample = (
-                Dataset.of(rows.take(rows.some_rows(np.random.default_rng(0)))) if isinstance(rows, Chunks) else rows
-            )
+            parts = RowSplit.nothing() if isinstance(rows, Chunks) else split(rows, plan)
+            sample = described_rows(rows, parts)
             targets = NumberTargets.of(target_scales(sample, plan, how, random), sample.y)
             plan = for_numbers(plan, targets)
             if isinstance(rows, Chunks):
@@ -173,9 +184,8 @@ class EmbeddingRegressor(PredictsNumbers):
                 solver, scaler, solution = Explicit(), running.scaler, running.solution()
                 choice = replace(choice, ridge=running.ridge)
             else:
-                parts = split(rows, plan)
                 data = prepare(rows, parts, plan)
-                plan = restarted(plan, self, data.scaler)
+                plan = for_numbers(restarted(plan, self, data.scaler), targets)
                 solver, scaler = plan.solver_for(len(data.embedded)), data.scaler
                 choice = learn(*learned_from(data.learned, plan, how), solver, random)
                 solution = solve(choice, data.embedded, solver, random)
@@ -184,6 +194,7 @@ class EmbeddingRegressor(PredictsNumbers):
             spread = spread_of(choice.kernel, solution, solver, targets, how)
             self.embedding_ = with_columns(embedding, spread)
             self.links_, self.left_out_, self.targets_, self._info = spread.links, spread.left_out, targets, info
+            self._fixed_kernel = has_fixed_kernel(plan, scaler)
             self._report(choice, held)
         return self
 
@@ -196,3 +207,55 @@ class EmbeddingRegressor(PredictsNumbers):
         if held is not None and len(held):
             means = self._means(*self.embedding_.outputs(held.X, held.points))
             self._holdout = (means, held.y, held.groups)
+
+    @available_if(has_features)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add rows to an embedding of explicit features, which needs only sums over its rows.
+
+        The first call learns the hyperparameters, the scale of the inputs and the map of the target. Its rows should be
+        a random sample of a few thousand rows. Later calls add their rows, solve again, and fit the distribution to a
+        random sample of up to 5000 of all rows so far.
+        """
+        if "embedding_" not in vars(self):
+            return self.fit(X, y, sample_weight)
+        return self._continued(add_numbers(self, self._running(), X, y, sample_weight))
+
+    @available_if(has_features)
+    def fit_batches(self, batches: Iterable[tuple[Any, Any]]) -> Self:
+        """Fit explicit features to an iterator of (X, y) batches, which need not fit in memory together.
+
+        Batches are collected until there are 5000 rows; the hyperparameters are learned from these.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelwright import EmbeddingRegressor, features
+        >>> parts = np.random.default_rng(0).normal(size=(8, 1000, 2))
+        >>> batches = ((X, X[:, 0] * X[:, 1]) for X in parts)
+        >>> model = EmbeddingRegressor(features=features.RandomFourier(100), random_state=0).fit_batches(batches)
+        >>> bool(model.score(parts[0], parts[0].prod(1)) > 0.9)
+        True
+        """
+        rest = iter(batches)
+        X, y = first_numbers(rest)
+        self.__dict__.pop("embedding_", None)
+        running = self.fit(X, y)._running()
+        for X, y in rest:
+            running = add_numbers(self, running, X, y)
+        return self._continued(running)
+
+    def _running(self) -> RunningEmbedding:
+        drawn = learning_method(self.learn, type(self).__name__).kernel_share is None  # else the mean of other rows
+        return RunningEmbedding.of(self.embedding_, self.targets_, drawn)
+
+    def _continued(self, running: RunningEmbedding) -> Self:
+        """Solve the embedding with updated sums, and fit the distribution to a sample of all rows."""
+        how = distribution_of(self.distribution, type(self).__name__)
+        solution, before = running.solution(), self.embedding_
+        targets = described_again(self.targets_, solution.fitted_rows, how)
+        spread = spread_of(running.kernel, solution, Explicit(), targets, how)
+        self.embedding_ = with_columns(running.embedding(before, solution), spread)
+        self.links_, self.left_out_, self.targets_ = spread.links, spread.left_out, targets
+        self._info = replace(self._info, weighted=self._info.weighted or running.weighted)
+        self._holdout = None
+        return self

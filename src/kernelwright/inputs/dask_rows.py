@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -113,12 +114,16 @@ class DaskRows(Chunks):
 
         chunks = cls(X, y, sample_weight)
         parts = zip(chunks.y, chunks.weights, strict=True)
-        by_chunk = _computed([delayed(_number_totals)(*part) for part in parts], chunks.row_bytes)
+        counted = _computed([delayed(_number_totals)(*part) for part in parts], chunks.row_bytes)
+        by_chunk, gaps = [each for each, _ in counted], sum(n for _, n in counted)
         totals = reduce(operator.add, by_chunk)
         if not totals.n_rows:
             raise ValueError("No row of the Dask collection has a target and a positive weight.")
+        if gaps:
+            warnings.warn(f"{gaps} rows have no target and are left out.", stacklevel=4)
         chunks.lengths = [own.n_rows for own in by_chunk]
-        chunks._read_by(NumberReader(float(totals.factors(None)[0]), int(X.shape[1])))
+        chunks.factors = totals.factors(None)
+        chunks._read_by(NumberReader(float(chunks.factors[0]), int(X.shape[1])))
         varied = (totals.largest * totals.rows > totals.weight * (1 + 1e-12)).any()
         return chunks, bool(varied)
 
@@ -268,11 +273,13 @@ def _totals(y: Any, weights: Any) -> ClassTotals:
     return ClassTotals.of(y[kept], weights[kept])
 
 
-def _number_totals(y: Any, weights: Any) -> ClassTotals:
+def _number_totals(y: Any, weights: Any) -> tuple[ClassTotals, int]:
+    """Return the number and the weights of rows with a target, and the number of those without."""
     y, _ = check_numbers(y)
     kept, weights = _counted(y, weights)
-    kept &= ~np.isnan(y).any(1)
-    return ClassTotals.of(np.zeros(int(kept.sum())), weights[kept])
+    gaps = np.isnan(y).any(1)
+    kept &= ~gaps
+    return ClassTotals.of(np.zeros(int(kept.sum())), weights[kept]), int(gaps.sum())
 
 
 def _weighted_sum(values: np.ndarray, weights: Any) -> tuple[float, float]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import GroupShuffleSplit, train_test_split
-from sklearn.utils import _safe_indexing, column_or_1d, indexable
-from sklearn.utils.validation import _check_sample_weight, has_fit_parameter
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.validation import _check_sample_weight
 
-from kernelwright.inputs.arrays import plain, random_numbers
+from kernelwright.inputs.arrays import plain
+from kernelwright.inputs.fitting_rows import FittingRows
 from kernelwright.inputs.labels import check_labels
 from kernelwright.inputs.weights import group_numbers
 
@@ -29,36 +28,15 @@ def check_labelled(X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class LabelledRows:
+class LabelledRows(FittingRows):
     """Rows to fit and to calibrate with, and the label, weight and group of each."""
-
-    X: Any
-    y: np.ndarray
-    weights: np.ndarray | None = None
-    groups: np.ndarray | None = None  # a group index for each row: rows of a group stay together
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LabelledRows:
         """Check the rows; drop those of weight zero."""
         X, y = check_labelled(X, y)
         weights = None if sample_weight is None else _check_sample_weight(plain(sample_weight), X)
-        rows = cls(X, y, weights, None if groups is None else group_numbers(groups, len(y)))
-        return rows if weights is None or (weights > 0).all() else rows.subset(np.flatnonzero(weights > 0))
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def subset(self, some: np.ndarray) -> LabelledRows:
-        """Return some of the rows, by index."""
-        weights, groups = (None if each is None else each[some] for each in (self.weights, self.groups))
-        return LabelledRows(_safe_indexing(self.X, some), self.y[some], weights, groups)
-
-    def fit(self, classifier: Any) -> Any:
-        """Return a copy of a classifier, fitted to the rows."""
-        options = {} if self.weights is None else {"sample_weight": self.weights}
-        if self.groups is not None and has_fit_parameter(classifier, "groups"):
-            options["groups"] = self.groups
-        return clone(classifier).fit(self.X, self.y, **options)
+        return cls(X, y, weights, None if groups is None else group_numbers(groups, len(y))).counted()
 
     def divided(self, share: float, random_state: Any) -> tuple[LabelledRows, LabelledRows]:
         """Return rows to fit, and a random share of about this size to calibrate with.
@@ -66,13 +44,7 @@ class LabelledRows:
         If all rows of a class are drawn for calibration, its first row moves to the rows to fit:
         otherwise no set could ever hold that class.
         """
-        y = self.y
-        random_state = random_numbers(random_state)
-        if self.groups is None:
-            fitted, held = train_test_split(np.arange(len(y)), test_size=share, random_state=random_state)
-        else:
-            splitter = GroupShuffleSplit(1, test_size=share, random_state=random_state)
-            fitted, held = next(splitter.split(y, y, self.groups))
+        y, (fitted, held) = self.y, self.two_parts(share, random_state)
         moved = np.isin(held, [held[y[held] == label][0] for label in np.setdiff1d(y, y[fitted])])
         return self.subset(np.append(fitted, held[moved])), self.subset(held[~moved])
 
@@ -81,10 +53,6 @@ class LabelledRows:
 
         A fold is skipped if the other rows have only one class.
         """
-        unit = np.arange(len(self)) if self.groups is None else self.groups
-        order = random_numbers(random_state).permutation(int(unit.max()) + 1)
-        for fold in range(min(n_folds, len(order))):
-            inside = (order % n_folds == fold)[unit]
-            others, own = np.flatnonzero(~inside), np.flatnonzero(inside)
-            if len(own) and len(np.unique(self.y[others])) > 1:
+        for others, own in self.fold_parts(n_folds, random_state):
+            if len(np.unique(self.y[others])) > 1:
                 yield self.subset(others), self.subset(own)

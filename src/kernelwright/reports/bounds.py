@@ -34,7 +34,7 @@ def _blocks_of(bound: RiskBound) -> list[Block]:
     word = "Upper bound" if bound.guaranteed else "Estimate"
     rows = [(name, number(value)) for name, value in bound.parts.items()]
     if bound.vacuous:
-        said = "This is vacuous: the loss is never above 1 anyway."
+        said = f"This is vacuous: the loss is never above {bound.largest:g} anyway."
     else:
         said = f"{'At most' if bound.guaranteed else 'About'} {number(bound.total)}."
     holds = f"Holds with probability {bound.confidence:g}." if bound.guaranteed else "No guarantee."

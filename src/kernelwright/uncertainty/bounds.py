@@ -15,22 +15,32 @@ from torch import Tensor
 from kernelwright.storage.saved import saved
 
 __all__ = [
+    "CLASS_LOSSES",
+    "LOSSES",
+    "NEW_ROWS",
+    "RADII",
     "LeftOutLoss",
     "RiskBound",
     "any_target_bound",
+    "check_beta",
     "clipped_losses",
     "fixed_kernel_bound",
     "holdout_error_bound",
     "holdout_loss_bound",
     "left_out_estimate",
+    "place_of_radius",
     "rademacher_bound",
+    "share_of",
 ]
 
 
+CLASS_LOSSES = ("clipped", "error")
 LOSSES = {
     "clipped": "cross entropy of the raw outputs, clipped at 1/e (never above 1)",
     "error": "share of wrong answers",
     "embedding": "squared distance of target and embedding, over 2 sup l(y, y) and clipped there (never above 1)",
+    "absolute": "absolute error, clipped at a limit",
+    "squared": "squared error, clipped at the square of a limit",
 }
 
 
@@ -58,6 +68,7 @@ class RiskBound:
     conditions: str
     loss: str = "clipped"  # the bounded loss: a word of LOSSES
     margin: float = 0.0  # from an estimate to its approximate upper limit
+    largest: float = 1.0  # the largest possible loss
 
     @property
     def total(self) -> float:
@@ -67,12 +78,12 @@ class RiskBound:
     @property
     def upper(self) -> float:
         """The bound; for an estimate, the upper limit that holds about as often as the conditions say."""
-        return min(self.total + self.margin, max(self.total, 1.0))
+        return min(self.total + self.margin, max(self.total, self.largest))
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says nothing: no loss is above 1."""
-        return self.total >= 1.0
+        """Whether the bound says nothing: it is not below the largest possible loss."""
+        return self.total >= self.largest
 
     @property
     def guaranteed(self) -> bool:
@@ -81,9 +92,10 @@ class RiskBound:
 
     def __str__(self) -> str:
         width = max(len(name) for name in (*self.parts, "total")) + 1
-        rows = [f"{name:<{width}} {value:10.4f}" for name, value in (*self.parts.items(), ("total", self.total))]
+        form = "10.4f" if self.largest == 1.0 else "10.4g"
+        rows = [f"{name:<{width}} {value:{form}}" for name, value in (*self.parts.items(), ("total", self.total))]
         head = f'{"Upper bound" if self.guaranteed else "Estimate"} by "{self.method}" on the {LOSSES[self.loss]}'
-        verdict = "Vacuous: the loss is never above 1 anyway." if self.vacuous else "Not vacuous."
+        verdict = f"Vacuous: the loss is never above {self.largest:g} anyway." if self.vacuous else "Not vacuous."
         holds = f"Holds with probability {self.confidence:g}." if self.guaranteed else "No guarantee."
         return "\n".join([head, *rows, f"{verdict} {holds}", self.conditions])
 
@@ -96,7 +108,7 @@ def rademacher_bound(loss: float, complexity: float, n: float, beta: float, *, p
 
     ``prior`` is the norm of the constant added to all raw outputs; it is zero in the theorem.
     """
-    _check_beta(beta)
+    check_beta(beta)
     parts = {"training loss": loss, "4e x complexity": 4 * math.e * complexity}
     if prior:
         parts["4e/sqrt(n) x prior"] = 4 * math.e * prior / math.sqrt(n)
@@ -111,6 +123,16 @@ def rademacher_bound(loss: float, complexity: float, n: float, beta: float, *, p
 RADII = 1.1  # ratio of the grid of norms over which the fixed-kernel bound is uniform
 
 
+def place_of_radius(complexity: float) -> int:
+    """Return the j for which ``RADII^j`` is the complexity, rounded up."""
+    return math.ceil(math.log(max(complexity, 1e-12)) / math.log(RADII) - 1e-9)
+
+
+def share_of(j: int) -> float:
+    """Return the share of beta that the statement number j gets; the shares of all whole numbers sum to one."""
+    return 1 / (1.5 * (abs(j) + 1) * (abs(j) + 2))
+
+
 def fixed_kernel_bound(loss: float, complexity: float, n: float, beta: float) -> RiskBound:
     """Return the bound for a kernel not chosen with these n rows: ``4e / sqrt(n)`` times the complexity.
 
@@ -118,7 +140,7 @@ def fixed_kernel_bound(loss: float, complexity: float, n: float, beta: float) ->
     holds for a geometric grid of norms at once: norm j gets a share ``1 / (1.5 (|j| + 1) (|j| + 2))`` of beta (the
     shares sum to one), and the complexity is rounded up to the grid. The proof is in ``docs/theory/bounds.md``.
     """
-    _check_beta(beta)
+    check_beta(beta)
     radius, share = _radius_and_share(complexity)
     return RiskBound(
         "rademacher-fixed-kernel",
@@ -134,8 +156,8 @@ def fixed_kernel_bound(loss: float, complexity: float, n: float, beta: float) ->
 
 def _radius_and_share(complexity: float) -> tuple[float, float]:
     """Return the complexity rounded up to the grid of norms, and the share of beta that this norm gets."""
-    j = math.ceil(math.log(max(complexity, 1e-12)) / math.log(RADII) - 1e-9)
-    return RADII**j, 1 / (1.5 * (abs(j) + 1) * (abs(j) + 2))
+    j = place_of_radius(complexity)
+    return RADII**j, share_of(j)
 
 
 def any_target_bound(loss: float, complexity: float, n: float, beta: float, *, shift: float = 0.0) -> RiskBound:
@@ -147,7 +169,7 @@ def any_target_bound(loss: float, complexity: float, n: float, beta: float, *, s
     loss is at most ``loss + (2 R + R^2) / sqrt(n) + sqrt(log(1 / beta) / (2 n))``, for a grid of r at once as in
     :func:`fixed_kernel_bound`. The proof is in ``docs/theory/bounds.md``.
     """
-    _check_beta(beta)
+    check_beta(beta)
     radius, share = _radius_and_share(complexity)
     R = radius + shift
     return RiskBound(
@@ -168,7 +190,7 @@ HELD_OUT_ROWS = "New rows are drawn like the held-out rows, none of which was us
 
 def holdout_loss_bound(losses: ArrayLike, beta: float) -> RiskBound:
     """Return the empirical Bernstein bound (theorem 4 of [Maurer2009]_) for losses in [0, 1] at held-out rows."""
-    _check_beta(beta)
+    check_beta(beta)
     losses = np.asarray(losses, dtype=np.float64)
     n = len(losses)
     if n < 2:
@@ -184,7 +206,7 @@ def holdout_loss_bound(losses: ArrayLike, beta: float) -> RiskBound:
 
 def holdout_error_bound(wrong: ArrayLike, beta: float) -> RiskBound:
     """Return the exact binomial bound (Clopper and Pearson) from errors (1) or successes (0) at held-out rows."""
-    _check_beta(beta)
+    check_beta(beta)
     wrong = np.asarray(wrong, dtype=bool)
     n, k = len(wrong), int(wrong.sum())
     if n < 1:
@@ -243,7 +265,7 @@ class LeftOutLoss:
         For a share of rows it is the limit of a binomial proportion with the same standard error (Clopper and Pearson),
         for other losses that of Student's t.
         """
-        _check_beta(beta)
+        check_beta(beta)
         n = self.n_effective
         if not share:
             return self.mean + float(student.ppf(1 - beta, max(n - 1.0, 1.0))) * self.standard_error
@@ -277,9 +299,10 @@ def left_out_estimate(
         parts["hidden by learning from the same rows"] = refitted.mean - closed_form.mean
     upper = found.upper(beta, share=loss == "error")
     how = NOT_REFITTED if refitted is None else REFITTED.format(parts=n_parts)
+    form = ".3f" if loss in CLASS_LOSSES else ".4g"
     conditions = (
-        f"{NEW_ROWS} {how} Its standard error is about {found.standard_error:.2g}; the true value is below {upper:.3f} "
-        f"in about {100 * (1 - beta):g} % of cases, which is measured and not proved."
+        f"{NEW_ROWS} {how} Its standard error is about {found.standard_error:.2g}; the true value is below "
+        f"{upper:{form}} in about {100 * (1 - beta):g} % of cases, which is measured and not proved."
     )
     return RiskBound("leave-one-out", parts, 0.0, conditions, loss, margin=max(upper - found.mean, 0.0))
 
@@ -289,6 +312,7 @@ def clipped_losses(outputs: Tensor, targets: Tensor) -> Tensor:
     return -(outputs * targets).sum(1).clamp(math.exp(-1), 1.0).log()
 
 
-def _check_beta(beta: float) -> None:
+def check_beta(beta: float) -> None:
+    """Raise an error if beta is no probability."""
     if not 0 < beta < 1:
         raise ValueError(f"The 'beta' parameter must lie between 0 and 1. Got {beta!r} instead.")

@@ -10,7 +10,7 @@ from torch import Tensor
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.bounds import (
-    LOSSES,
+    CLASS_LOSSES,
     LeftOutLoss,
     RiskBound,
     any_target_bound,
@@ -22,7 +22,9 @@ from kernelwright.uncertainty.bounds import (
 )
 
 __all__ = [
+    "GROUPED",
     "HERDED",
+    "METHODS",
     "UNBOUNDED",
     "UNBOUNDED_TARGETS",
     "WEIGHTED",
@@ -103,9 +105,9 @@ def left_out_losses(outputs: Tensor, log_p: Tensor, rows: TrainingSet) -> dict[s
 
 def check_method(method: str, loss: str) -> None:
     """Raise an error if the method or the loss is unknown, or if they do not go together."""
-    if method not in METHODS or loss not in LOSSES:
+    if method not in METHODS or loss not in CLASS_LOSSES:
         raise ValueError(
-            f"The 'method' of risk_bound must be one of {METHODS} and its 'loss' one of {tuple(LOSSES)}. "
+            f"The 'method' of risk_bound must be one of {METHODS} and its 'loss' one of {CLASS_LOSSES}. "
             f"Got {method!r} and {loss!r} instead."
         )
     if loss == "error" and method.startswith("rademacher"):

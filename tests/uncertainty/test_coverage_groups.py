@@ -1,0 +1,47 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+
+from kernelwright.uncertainty.coverage_groups import LabelGroups, WidthGroups, labels_by, make_groups
+
+WIDTHS = np.arange(9.0)
+
+
+def test_without_by_all_rows_are_one_group():
+    groups = make_groups(None, None, WIDTHS)
+    assert groups.names == ["all rows"]
+    assert groups.indices(None, WIDTHS).tolist() == [0] * 9
+
+
+def test_widths_are_divided_at_their_terciles():
+    groups = make_groups("scale", None, WIDTHS)
+    assert np.bincount(groups.indices(None, WIDTHS)).tolist() == [3, 3, 3]
+    assert len(groups.names) == 3
+    assert WidthGroups(groups.edges).indices(None, np.array([-1.0, 100.0])).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "new", "expected"),
+    [
+        (["b", "a", "b", "no"], ["a", "b", "no", "c"], [0, 1, 2, -1]),
+        ([3, 1, 3], [1.0, 3.0, 2.0, 9.0], [0, 1, -1, -1]),
+        ([1.0, np.nan, 2.0], [np.nan, 2.0, 0.0], [2, 1, -1]),
+        ([True, False], [False, True], [0, 1]),
+        ([1, 2], ["2", "one"], [1, -1]),
+        (["1", "2"], [2, 3], [-1, -1]),  # text is compared as text: "2.0" is not "2"
+    ],
+)
+def test_labels_are_found_again_and_new_ones_belong_to_no_group(values, new, expected):
+    table = pd.DataFrame({"other": 0.0, "label": values})
+    groups = make_groups("label", table, np.zeros(len(values)))
+    assert groups.indices(pd.DataFrame({"label": new}), np.zeros(len(new))).tolist() == expected
+
+
+def test_a_column_of_any_table():
+    table = np.arange(6.0).reshape(3, 2)
+    for X in (table, table.tolist(), csr_matrix(table), pd.DataFrame(table)):
+        assert labels_by(1, X).tolist() == [1.0, 3.0, 5.0]
+    groups = LabelGroups(lambda X: X[:, 0] > 1, np.array([0.0, 1.0]))
+    assert groups.indices(table, np.zeros(3)).tolist() == [0, 1, 1]
+    assert groups.names == ["0.0", "1.0"]
