@@ -1,7 +1,7 @@
 """The methods that predict numbers, each as its authors recommend and with nothing tuned by hand.
 
-A method is made by a function without arguments and has ``fit`` and ``forecast``. Packages are imported when a method is
-made, so that this file can be imported without them.
+A method is made by a function without arguments and has ``fit`` and ``forecast``. Packages are imported when a method
+is made, so that this file can be imported without them.
 """
 
 from functools import cache
@@ -148,7 +148,7 @@ def quantile_forest() -> Any:
 
 
 class NaturalBoosting:
-    """NGBoost with a normal distribution. A fifth of the rows decides on the steps, then all are used, as its authors do."""
+    """Normal distributions of NGBoost; as its authors do, a fifth of the rows chooses the steps, then all are used."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "NaturalBoosting":
         from ngboost import NGBRegressor
@@ -249,13 +249,16 @@ METHODS: dict[str, Method] = {
         f"500 trees, else as it comes; quantiles at {FOREST_LEVELS} levels (k - 1/2) / {FOREST_LEVELS}",
     ),
     "NGBoost": Method(
-        ngboost, "ngboost", "a normal distribution; at most 2000 steps, chosen on a fifth of the rows, then fitted on all", quick=False
+        ngboost,
+        "ngboost",
+        "a normal distribution; at most 2000 steps, chosen on a fifth of the rows, then fitted on all",
+        quick=False,
     ),
     "GPyTorch, exact": Method(
         exact_process,
         "gpytorch",
-        "standardised rows and targets; Matern 5/2, a length scale for each column, 100 steps of Adam at 0.1; up to "
-        "5000 rows",
+        "standardised rows and targets; Matern 5/2, a length scale for each column, learned from at most 1500 rows by "
+        "100 steps of Adam at 0.1; up to 5000 rows",
         quick=False,
         most_rows=5000,
     ),

@@ -60,12 +60,11 @@ def run_numbers(arguments: argparse.Namespace) -> None:
     from benchmarks import number_ranks, numbers
 
     splits = arguments.splits or (max(n for n, _ in numbers.UCI.values()) if arguments.all else numbers.USUAL_SPLITS)
-    todo = numbers.chains(
-        arguments.quick, arguments.method, arguments.data, splits=splits, every_method=arguments.all
-    )
+    todo = numbers.chains(arguments.quick, arguments.method, arguments.data, splits=splits, every_method=arguments.all)
     path = _with_peers("numbers", todo, arguments, numbers.NUMBERS)
-    ranked = number_ranks.mean_rank_rows(tables.read(path, missing_ok=True))
-    tables.show(f"Mean ranks; all numbers are in {path}", ranked, number=".4g")
+    for name, data in (("UCI sets", numbers.UCI), ("tables", numbers.TABLES)):
+        if ranked := number_ranks.mean_rank_rows(tables.read(path, missing_ok=True), data):
+            tables.show(f"Mean ranks, {name}; all numbers are in {path}", ranked, number=".4g")
 
 
 def _with_peers(name: str, todo: list, arguments: argparse.Namespace, contest: "Contest | None" = None) -> Path:

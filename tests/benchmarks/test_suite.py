@@ -183,7 +183,7 @@ class TestWorker:
 
     @pytest.mark.skipif(importlib.util.find_spec("lightgbm") is not None, reason="LightGBM is installed here")
     def test_what_cannot_be_loaded_says_so(self):
-        assert worker.answer("LightGBM", {}, 1.0, 1.0) == {
+        assert worker.answer(worker.ASKED["classes"], "LightGBM", {}, 1.0, 1.0) == {
             "note": "does not load: ModuleNotFoundError: No module named 'lightgbm'"
         }
 
@@ -194,7 +194,8 @@ def test_calibration_error_in_fifteen_bins():
     y = np.array([0] * 7 + [1] * 3 + [0] * 6 + [1] * 4)
     assert expected_calibration_error(p, y, suite.BINS) == pytest.approx(0.1)
     found = suite._measured(
-        dict(probabilities=p, classes=np.array([0, 1]), fit=1.0, fit_clock=1.0, predict=1.0, gibibytes=0.0, note=""), y
+        dict(probabilities=p, classes=np.array([0, 1]), fit=1.0, fit_clock=1.0, predict=1.0, gibibytes=0.0, note=""),
+        {"y_test": y},
     )
     assert found["calibration error"] == pytest.approx(0.1)
     assert found["accuracy %"] == pytest.approx(65.0)
