@@ -14,6 +14,7 @@ from tools.tables import Cells, bold, markdown, shortened
 
 FOLDER = Path(__file__).parent
 DATA = (*UCI, *TABLES)
+COVERED = (0.88, 0.92)  # the goal for 90 % intervals
 
 
 def rows() -> list[Cells]:
@@ -68,7 +69,37 @@ def words() -> str:
         for measure in ("RMSE", "CRPS", "NLL")
         if name == "UCI sets" or measure != "NLL"
     ]
-    return "".join(lines)
+    behind = [f"- **Behind the best in {measure}**: {_behind(measure)}.\n" for measure in ("RMSE", "CRPS")]
+    return "".join([*lines, *behind, f"- **Coverage of 90 % intervals**: {_covered()}.\n"])
+
+
+def _behind(measure: str) -> str:
+    """List the data sets where another method is better than ours, and by how much."""
+    found = ranks.shared(rows())
+    told, compared = [], 0
+    for data in DATA:
+        own = {method: ranks.mean(found, data, method, measure).value for method in METHODS}
+        finished = {method: value for method, value in own.items() if not math.isnan(value)}
+        if OURS not in finished or len(finished) < 2:
+            continue
+        compared += 1
+        best = min(finished, key=finished.__getitem__)
+        if best != OURS:
+            told.append(f"{data} by {100 * (finished[OURS] / finished[best] - 1):.1f} % ({best})")
+    return f"{len(told)} of {compared} sets{': ' if told else ''}{', '.join(told)}"
+
+
+def _covered() -> str:
+    """List the data sets where our coverage, give or take two standard errors, is not from 0.88 to 0.92."""
+    known = {data: ranks.mean(rows(), data, OURS, "coverage") for data in DATA}
+    told = [
+        f"{data} {each.value:.3f} ± {each.error:.3f}"
+        for data, each in known.items()
+        if each.value + 2 * each.error < COVERED[0] or (data in CONTINUOUS and each.value - 2 * each.error > COVERED[1])
+    ]
+    measured = sum(not math.isnan(each.error) for each in known.values())
+    limits = f"from {COVERED[0]} (to {COVERED[1]} where the NLL is measured), give or take two standard errors"
+    return f"{limits}, on {measured - len(told)} of {measured} sets{'; not on ' if told else ''}{', '.join(told)}"
 
 
 def _place(measure: str, data: Collection[str]) -> str:

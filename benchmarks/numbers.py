@@ -5,7 +5,6 @@ The machinery is that of ``suite.py``; ``results/numbers.csv`` has a row for eac
 """
 
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -76,11 +75,20 @@ TABLES: dict[str, Table] = {
 }
 
 
+NO_DATA = (
+    "Numbers are not measured: KERNELWRIGHT_DATA must name a folder with regression/NAME.npz (X, y, and for each split "
+    "the packed bits of its test rows) and tables/NAME.csv."
+)
+
+
 def folder() -> Path:
     """Return the folder of the data."""
-    if named := os.environ.get("KERNELWRIGHT_DATA"):
-        return Path(named)
-    sys.exit("KERNELWRIGHT_DATA is not set: it names the folder with regression/NAME.npz and tables/NAME.csv.")
+    return Path(os.environ.get("KERNELWRIGHT_DATA", ""))
+
+
+def has_data() -> bool:
+    """Say whether the folder has the data sets."""
+    return all((folder() / name).is_dir() for name in ("regression", "tables"))
 
 
 def uci(name: str) -> Data:

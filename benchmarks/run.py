@@ -59,6 +59,9 @@ def run_numbers(arguments: argparse.Namespace) -> None:
     """Measure what the table of forecasts of numbers lacks, and print mean ranks."""
     from benchmarks import number_ranks, numbers
 
+    if not numbers.has_data():
+        console.print(numbers.NO_DATA)
+        return
     splits = arguments.splits or (max(n for n, _ in numbers.UCI.values()) if arguments.all else numbers.USUAL_SPLITS)
     todo = numbers.chains(arguments.quick, arguments.method, arguments.data, splits=splits, every_method=arguments.all)
     path = _with_peers("numbers", todo, arguments, numbers.NUMBERS)

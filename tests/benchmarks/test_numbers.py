@@ -50,6 +50,10 @@ class TestTasks:
         ranks = pd.DataFrame(X).assign(target=y).corr("spearman")["target"].drop("target")
         assert ranks.abs().max() < 0.99
 
+    def test_without_data_nothing_is_tried(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("KERNELWRIGHT_DATA", str(tmp_path))
+        assert not numbers.has_data()
+
 
 class TestEncoding:
     def test_gaps_and_rare_categories(self):
@@ -160,3 +164,13 @@ class TestPublished:
         assert "| yacht | 2 | 1.00 |" in pages["numbers_published_rmse"]
         assert "PBP: RMSE better on 1 of 1; NLL better on 1 of 1" in pages["numbers_published_words"]
         assert "0.900 ± 0.000; 1" in pages["numbers_coverage"]
+        assert "RMSE**: 0 of 1 sets" in pages["numbers_words"]
+
+    def test_what_is_behind_or_not_covered_is_told(self, monkeypatch):
+        some = [row("yacht", "kernelwright", f, RMSE=1.1, CRPS=1, coverage=0.95 + 0.01 * f, width=1) for f in (0, 1)]
+        some += [row("yacht", "NGBoost", f, RMSE=1, CRPS=2, coverage=0.5, width=1) for f in (0, 1)]
+        monkeypatch.setattr(number_pages, "rows", lambda: some)
+        words = number_pages.words()
+        assert "RMSE**: 1 of 1 sets: yacht by 10.0 % (NGBoost)" in words
+        assert "CRPS**: 0 of 1 sets" in words
+        assert "on 0 of 1 sets; not on yacht 0.955 ± 0.005" in words
