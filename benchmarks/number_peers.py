@@ -240,6 +240,7 @@ METHODS: dict[str, Method] = {
         "catboost",
         f"MultiQuantile at {BOOSTED_LEVELS} levels (k - 1/2) / {BOOSTED_LEVELS}, else as it comes; predicts their mean",
         quick=False,
+        usual=False,
     ),
     "LightGBM": Method(lightgbm, "lightgbm", "as it comes"),
     "random forest": Method(random_forest, "scikit-learn", "500 trees, else as it comes"),
@@ -257,7 +258,7 @@ METHODS: dict[str, Method] = {
     "GPyTorch, exact": Method(
         exact_process,
         "gpytorch",
-        "standardised rows and targets; Matern 5/2, a length scale for each column, learned from at most 1500 rows by "
+        "standardised rows and targets; Matern 5/2, a length scale for each column, learned from at most 1000 rows by "
         "100 steps of Adam at 0.1; up to 5000 rows",
         quick=False,
         most_rows=5000,

@@ -6,6 +6,7 @@ The machinery is that of ``suite.py``; ``results/numbers.csv`` has a row for eac
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,17 @@ COLUMNS = (
     *("CPU seconds to fit", "CPU seconds to predict", "GiB more", "seconds to fit", "version", "note"),
 )
 USUAL_SPLITS = 2
-SECONDS, SECONDS_FOR_MANY_ROWS = 120.0, 600.0  # CPU seconds to fit and predict
+
+
+@dataclass(frozen=True)
+class Patience:
+    """CPU seconds to fit and predict, for small sets and for many rows or columns."""
+
+    few: float
+    many: float
+
+
+USUAL, LONG = Patience(60.0, 150.0), Patience(300.0, 1800.0)  # `make bench` must end within the hour
 
 # Published splits, and rows. Fewest rows first.
 UCI = {
@@ -91,7 +102,7 @@ def has_data() -> bool:
     return all((folder() / name).is_dir() for name in ("regression", "tables"))
 
 
-def uci(name: str) -> Data:
+def uci(name: str, patience: Patience = USUAL) -> Data:
     """Take the published splits of a UCI set, which test a tenth of the rows."""
 
     def split(fold: int) -> Split:
@@ -101,10 +112,10 @@ def uci(name: str) -> Data:
         return X[~test], y[~test], X[test], y[test]
 
     splits, n = UCI[name]
-    return Data(name, split, splits, SECONDS_FOR_MANY_ROWS if n > MANY_ROWS else SECONDS, name in SEEN)
+    return Data(name, split, splits, patience.many if n > MANY_ROWS else patience.few, name in SEEN)
 
 
-def table(name: str) -> Data:
+def table(name: str, patience: Patience = USUAL) -> Data:
     """Split a table at random, a fifth to test and at most 5000 rows to train; encode it for all methods alike."""
 
     def split(fold: int) -> Split:
@@ -114,7 +125,7 @@ def table(name: str) -> Data:
         X_train, X_test = (encoder.transform(frame.iloc[rows]) for rows in (train[:TABLE_ROWS], test))
         return X_train, y[train[:TABLE_ROWS]], X_test, y[test]
 
-    return Data(name, split, TABLE_SPLITS, SECONDS_FOR_MANY_ROWS, name in SEEN)
+    return Data(name, split, TABLE_SPLITS, patience.many, name in SEEN)
 
 
 def table_rows(name: str) -> tuple[pd.DataFrame, np.ndarray]:
@@ -157,9 +168,9 @@ def scores(found: Arrays, split: Arrays) -> Row:
 NUMBERS = Contest("numbers", COLUMNS, sizes, scores)
 
 
-def all_data(quick: bool = False) -> list[Data]:
+def all_data(quick: bool = False, patience: Patience = USUAL) -> list[Data]:
     """List the data sets, fewest rows first."""
-    found = [*(uci(name) for name in UCI), *(table(name) for name in TABLES)]
+    found = [*(uci(name, patience) for name in UCI), *(table(name, patience) for name in TABLES)]
     return [each for each in found if not quick or each.name in QUICK]
 
 
@@ -180,6 +191,6 @@ def chains(
     return [
         [Task(each, fold, method) for fold in range(1 if quick else min(splits, each.folds))]
         for method in names
-        for each in reversed(all_data(quick))
+        for each in reversed(all_data(quick, LONG if every_method else USUAL))
         if not data or each.name in data
     ]

@@ -75,6 +75,7 @@ def _with_peers(name: str, todo: list, arguments: argparse.Namespace, contest: "
 
     path = RESULTS / f"{name}{'-quick' if arguments.quick else ''}.csv"
     suite.forget(path, arguments.again)
+    suite.forget_hasty(path, todo)
     suite.measure_all(
         todo,
         path,
@@ -219,7 +220,7 @@ def main() -> None:
     peers.add_argument("--data", action="append", default=[], help="only these data sets")
     peers.add_argument("--python", type=Path, help="the peers' Python (.venv-peers/bin/python)")
     peers.add_argument("--jobs", type=int, default=2, help="fits at a time, one thread each")
-    peers.add_argument("--all", action="store_true", help="numbers: all splits, and the methods that take long")
+    peers.add_argument("--all", action="store_true", help="numbers: all splits and methods, with more time for each")
     peers.add_argument("--splits", type=int, help="numbers: how many splits (2, or all with --all)")
     parser.add_argument("--record", action="store_true", help="micro, startup: add the ratios to history.csv")
     arguments = parser.parse_args()

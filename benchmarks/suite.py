@@ -6,7 +6,9 @@ process that has already loaded its method.
 """
 
 import contextlib
+import math
 import os
+import re
 import select
 import signal
 import subprocess
@@ -190,7 +192,7 @@ def run(
                 done += 1
                 progress(done, total, f"{task.method}, {task.data.name} ({task.fold}) {note}")
             if note.startswith(NOT_FINISHED) and not stopped:
-                stopped = f"{NOT_FINISHED}: not tried, because of {task.data.name}, fold {task.fold}"
+                stopped = not_tried(task.data.name, task.fold)
 
     with ThreadPoolExecutor(jobs) as pool:
         for finished in [pool.submit(follow, chain) for chain in todo]:
@@ -217,6 +219,34 @@ def forget(path: Path, methods: Iterable[str]) -> None:
         path.unlink()
     for row in kept:
         append(path, dict(row), tuple(row))
+
+
+def forget_hasty(path: Path, todo: list[Chain]) -> None:
+    """Remove the rows of tasks that had less time than they would have now, and what was not tried because of them."""
+    limits = {task.key: task.data.seconds for chain in todo for task in chain}
+    rows = repaired(path)
+    hasty = {key for key, row in _keyed(rows) if _seconds_given(row["note"]) < limits.get(key, 0.0)}
+    if hasty:
+        blamed = {(method, not_tried(data, fold)) for data, fold, method in hasty}
+        kept = [row for key, row in _keyed(rows) if key not in hasty and (row["method"], row["note"]) not in blamed]
+        path.unlink()
+        for row in kept:
+            append(path, dict(row), tuple(row))
+
+
+def _keyed(rows: list[Cells]) -> list[tuple[tuple[str, str, str], Cells]]:
+    return [((row["data"], row["fold"], row["method"]), row) for row in rows]
+
+
+def _seconds_given(note: str) -> float:
+    """Read the limit from the note of a task that was not finished in time; infinity for other tasks."""
+    found = re.fullmatch(rf"{NOT_FINISHED} in (\S+) s", note)
+    return float(found[1]) if found else math.inf
+
+
+def not_tried(data: str, fold: int | str) -> str:
+    """Say that a task was not tried because another one needed too much."""
+    return f"{NOT_FINISHED}: not tried, because of {data}, fold {fold}"
 
 
 def skipped(task: Task, note: str) -> Row:

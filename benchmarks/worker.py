@@ -126,7 +126,7 @@ def answer(asked: Asked, name: str, split: Arrays, seconds: float, gibibytes: fl
         return {"note": f"does not load: {one_line(error)}"}
     most = asked.methods[name].most_rows
     if most is not None and len(split["y_train"]) > most:
-        return {"note": f"not finished: not tried with more than {most} rows", "version": version}
+        return {"note": f"not finished: takes at most {most} rows", "version": version}
     before = reset_peak()
     limit(seconds, gibibytes)
     try:

@@ -30,6 +30,14 @@ class TestTasks:
         folds = {name: {t.fold for t in tasks if t.data.name == name} for name in ("yacht", "protein", "ames")}
         assert {name: len(each) for name, each in folds.items()} == {"yacht": 20, "protein": 5, "ames": 5}
 
+    def test_all_methods_have_more_time(self):
+        def limits(**more):
+            return {t.data.name: t.data.seconds for chain in numbers.chains(False, **more) for t in chain}
+
+        usual, patient = limits(), limits(every_method=True)
+        assert usual["yacht"] < usual["protein"]
+        assert all(patient[name] > usual[name] for name in usual)
+
     def test_named_methods_and_sets(self):
         (chain,) = numbers.chains(False, ["TabM"], ["yacht"], splits=1)
         assert [task.key for task in chain] == [("yacht", "0", "TabM")]
@@ -89,7 +97,7 @@ class TestWorker:
     def test_too_many_rows_are_not_tried(self):
         split = {"y_train": np.zeros(2001)}
         found = worker.answer(worker.ASKED["numbers"], "Gaussian process", split, 1.0, 1.0)
-        assert found["note"] == f"{suite.NOT_FINISHED}: not tried with more than 2000 rows"
+        assert found["note"] == f"{suite.NOT_FINISHED}: takes at most 2000 rows"
 
     def test_what_is_not_known_is_an_empty_cell(self, tmp_path):
         path = tmp_path / "numbers.csv"

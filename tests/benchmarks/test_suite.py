@@ -152,6 +152,19 @@ class TestRun:
         assert {method for _, _, method in again.asked} == {"b"}
         assert len(tables.read(path)) == 4
 
+    def test_with_more_time_what_was_not_finished_is_tried_again(self, tmp_path):
+        path = tmp_path / "suite.csv"
+        hasty, failed = [chain("a", data(seconds=60.0))], [chain("b", data(seconds=60.0))]
+        suite.run(hasty, path, Toy({("toy", "0", "a"): "not finished in 60 s"}), jobs=1)
+        suite.run(failed, path, Toy({("toy", "0", "b"): "failed: ValueError"}), jobs=1)
+        suite.forget_hasty(path, hasty)
+        assert len(tables.read(path)) == 4
+        patient = [chain("a", data(seconds=90.0)), chain("b", data(seconds=90.0))]
+        suite.forget_hasty(path, patient)
+        again = Toy()
+        suite.run(patient, path, again, jobs=1)
+        assert again.asked == [("toy", "0", "a"), ("toy", "1", "a")]
+
     def test_after_too_much_time_the_rest_is_not_tried(self, tmp_path):
         path, sets = tmp_path / "suite.csv", (data("few", 1), data("many", 2))
         toy = Toy({("few", "0", "a"): "not finished in 60 s", ("few", "0", "b"): "failed: ValueError"})
