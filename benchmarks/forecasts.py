@@ -138,10 +138,22 @@ class ModelForecast(Forecast):
         return np.asarray(self.model.crps(self.X, y))
 
     def log_density(self, y: np.ndarray) -> np.ndarray:
-        return np.asarray(self.model.log_density(self.X, y))
+        """Return log densities; the probability of a discrete value is spread over the cell around it.
+
+        Otherwise a probability would be compared with the densities of other methods.
+        """
+        found, values = np.asarray(self.model.log_density(self.X, y)), self.model.links_[0].scale.values
+        return found if values is None or len(values) < 2 else found - np.log(cell_widths(values, y))
 
     def interval(self) -> tuple[np.ndarray, np.ndarray]:
         return self.quantiles[:, 0], self.quantiles[:, 2]
+
+
+def cell_widths(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the width of the cell of each y: half the way to the value on either side, and as far at the ends."""
+    gaps = np.diff(values)
+    widths = 0.5 * (np.append(gaps[0], gaps) + np.append(gaps, gaps[-1]))
+    return widths[np.searchsorted(0.5 * (values[:-1] + values[1:]), y)]
 
 
 def forecast_scores(forecast: Forecast, y: np.ndarray) -> Row:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks import number_ranks as ranks
 from benchmarks.number_peers import METHODS
-from benchmarks.numbers import CONTINUOUS, MEASURES, TABLES, UCI
+from benchmarks.numbers import CONTINUOUS, FEW_VALUES, MEASURES, TABLES, UCI
 from benchmarks.pages import NOTHING, OURS, unfinished
 from tools import tables
 from tools.tables import Cells, bold, markdown, shortened
@@ -95,10 +95,11 @@ def _covered() -> str:
     told = [
         f"{data} {each.value:.3f} ± {each.error:.3f}"
         for data, each in known.items()
-        if each.value + 2 * each.error < COVERED[0] or (data in CONTINUOUS and each.value - 2 * each.error > COVERED[1])
+        if each.value + 2 * each.error < COVERED[0]
+        or (data not in FEW_VALUES and each.value - 2 * each.error > COVERED[1])
     ]
     measured = sum(not math.isnan(each.error) for each in known.values())
-    limits = f"from {COVERED[0]} (to {COVERED[1]} where the NLL is measured), give or take two standard errors"
+    limits = f"from {COVERED[0]} (to {COVERED[1]}, unless targets have few values), give or take two standard errors"
     return f"{limits}, on {measured - len(told)} of {measured} sets{'; not on ' if told else ''}{', '.join(told)}"
 
 

@@ -1,5 +1,7 @@
 """Scores of forecasts against integrals, sums over pairs, and plain counts."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -10,6 +12,7 @@ from benchmarks.forecasts import (
     NormalForecast,
     PointForecast,
     QuantileForecast,
+    cell_widths,
     forecast_scores,
     levels,
 )
@@ -84,6 +87,9 @@ def test_a_point_has_errors_only():
 class Known:
     """A model that knows the distribution."""
 
+    def __init__(self, values=None):
+        self.links_ = [SimpleNamespace(scale=SimpleNamespace(values=values))]
+
     def predict(self, X):
         return X[:, 0]
 
@@ -101,3 +107,14 @@ def test_a_model_is_asked_for_its_own_scores():
     X, y = np.array([[0.0], [1.0]]), np.array([0.5, 4.0])
     expected = forecast_scores(NormalForecast(X[:, 0], np.ones(2)), y)
     assert forecast_scores(ModelForecast(Known(), X), y) == pytest.approx(expected)
+
+
+def test_probabilities_of_values_are_spread_over_their_cells():
+    """Expect a density of p over the width, so that the density of all cells together integrates to one."""
+    values = np.array([0.0, 1.0, 1.5, 2.0])
+    widths = cell_widths(values, values)
+    np.testing.assert_array_equal(widths, [1.0, 0.75, 0.5, 0.5])
+    X = np.zeros((4, 1))
+    plain, spread = Known().log_density(X, values), ModelForecast(Known(values), X).log_density(values)
+    np.testing.assert_allclose((np.exp(spread) * widths).sum(), np.exp(plain).sum())
+    np.testing.assert_array_equal(cell_widths(values, np.array([1.0 + 1e-12])), [0.75])
