@@ -50,15 +50,16 @@ type: .venv/.ready ## Check the types
 	$(BIN)/mypy
 
 bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, update the page (almost an hour; resumes if killed)
-	$(BIN)/python -m benchmarks.run suite scaling figures
+	$(BIN)/python -m benchmarks.run suite scaling numbers figures
 	$(BIN)/python -m benchmarks.run micro startup --record
 	$(BIN)/python -m docs.tables
 
 bench-quick: .venv/.ready .venv-peers/.ready ## Do the same on four small data sets (minutes), into separate files
-	$(BIN)/python -m benchmarks.run --quick suite scaling figures micro startup
+	$(BIN)/python -m benchmarks.run --quick suite scaling numbers figures micro startup
 
-bench-more: .venv/.bench ## Run all other benchmarks: the tables in benchmarks/results (hours)
+bench-more: .venv/.bench .venv-peers/.ready ## Run all other benchmarks: the tables in benchmarks/results (many hours; numbers resume)
 	$(BIN)/python -m benchmarks.run floor head default fits large hyper probabilities cluster
+	$(BIN)/python -m benchmarks.run numbers --all
 	$(BIN)/python -m docs.tables
 
 docs: .venv/.docs ## Build the documentation into site/

@@ -26,12 +26,14 @@ FOLDS = 3  # of EasyMKL's search
 
 @dataclass(frozen=True)
 class Method:
-    """How to make a method, its package, what it is given, and whether it is fast enough for --quick."""
+    """How to make a method, its package and what it is given."""
 
     make: Callable[[], Any]
     package: str
     given: str
-    quick: bool = True
+    quick: bool = True  # fast enough for --quick
+    usual: bool = True  # part of `make bench`, not only of `make bench-more`
+    most_rows: int | None = None  # not tried with more training rows
 
 
 def kernelwright() -> Any:

@@ -4,7 +4,7 @@ Works on rows of ``results/suite.csv``; needs neither torch nor the peers.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +57,7 @@ class Scores:
         return critical_difference(len(self.methods), len(self.data))
 
 
-def scores(rows: list[Cells], measure: str) -> Scores:
+def scores(rows: list[Cells], measure: str, measures: Mapping[str, bool] = MEASURES) -> Scores:
     """Score the methods that finished any fold, on the data sets where all of them were given the same folds.
 
     A method that finished nothing (for example, because it cannot be loaded) is left out: ranked last everywhere, it
@@ -69,7 +69,7 @@ def scores(rows: list[Cells], measure: str) -> Scores:
         folds.setdefault(row["data"], {}).setdefault(row["method"], set()).add(row["fold"])
     data = [d for d, given in folds.items() if all(m in given and given[m] == given[found[0]] for m in found)]
     values = np.array([[mean(rows, d, m, measure) for m in found] for d in data]).reshape(len(data), len(found))
-    return Scores(data, found, values, MEASURES[measure])
+    return Scores(data, found, values, measures[measure])
 
 
 def by_size(rows: list[Cells]) -> list[str]:

@@ -1,6 +1,7 @@
 """Run all benchmarks, or those that are named: ``python -m benchmarks.run [--quick] [NAME ...]``.
 
-``suite`` and ``scaling`` compare with other methods in the peers' environment; a run that was stopped resumes.
+``suite``, ``scaling`` and ``numbers`` compare with other methods in the peers' environment; a run that was stopped
+resumes.
 ``figures`` draws their results. ``micro`` times the parts of a fit, ``startup`` the command line where it needs no
 model; ``--record`` adds their ratios to ``history.csv``.
 The others (floor, head, default, fits, large, hyper, probabilities, cluster) print tables and write them into
@@ -14,9 +15,13 @@ import os
 import platform
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tools import tables
 from tools.tables import Row, console
+
+if TYPE_CHECKING:
+    from benchmarks.suite import Contest
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -50,17 +55,34 @@ def run_scaling(arguments: argparse.Namespace) -> None:
     _with_peers("scaling", scaling.chains(arguments.quick, arguments.method), arguments)
 
 
-def _with_peers(name: str, todo: list, arguments: argparse.Namespace) -> Path:
+def run_numbers(arguments: argparse.Namespace) -> None:
+    """Measure what the table of forecasts of numbers lacks, and print mean ranks."""
+    from benchmarks import number_ranks, numbers
+
+    if not numbers.has_data():
+        console.print(numbers.NO_DATA)
+        return
+    splits = arguments.splits or (max(n for n, _ in numbers.UCI.values()) if arguments.all else numbers.USUAL_SPLITS)
+    todo = numbers.chains(arguments.quick, arguments.method, arguments.data, splits=splits, every_method=arguments.all)
+    path = _with_peers("numbers", todo, arguments, numbers.NUMBERS)
+    for name, data in (("UCI sets", numbers.UCI), ("tables", numbers.TABLES)):
+        if ranked := number_ranks.mean_rank_rows(tables.read(path, missing_ok=True), data):
+            tables.show(f"Mean ranks, {name}; all numbers are in {path}", ranked, number=".4g")
+
+
+def _with_peers(name: str, todo: list, arguments: argparse.Namespace, contest: "Contest | None" = None) -> Path:
     from benchmarks import suite
 
     path = RESULTS / f"{name}{'-quick' if arguments.quick else ''}.csv"
     suite.forget(path, arguments.again)
+    suite.forget_hasty(path, todo)
     suite.measure_all(
         todo,
         path,
         python=arguments.python or suite.PEERS_PYTHON,
         jobs=arguments.jobs,
         progress=lambda done, total, words: console.print(f"{done} of {total}: {words}", highlight=False),
+        contest=contest or suite.CLASSES,
     )
     return path
 
@@ -172,6 +194,7 @@ def run_cluster(arguments: argparse.Namespace) -> None:
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "suite": run_suite,
     "scaling": run_scaling,
+    "numbers": run_numbers,
     "figures": run_figures,
     "micro": run_micro,
     "startup": run_startup,
@@ -191,12 +214,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(BENCHMARKS), metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller data sets")
-    peers = parser.add_argument_group("suite and scaling")
+    peers = parser.add_argument_group("suite, scaling and numbers")
     peers.add_argument("--again", action="append", default=[], metavar="METHOD", help="drop its rows, measure again")
     peers.add_argument("--method", action="append", default=[], help="only these methods")
-    peers.add_argument("--data", action="append", default=[], help="only these data sets (suite)")
+    peers.add_argument("--data", action="append", default=[], help="only these data sets")
     peers.add_argument("--python", type=Path, help="the peers' Python (.venv-peers/bin/python)")
     peers.add_argument("--jobs", type=int, default=2, help="fits at a time, one thread each")
+    peers.add_argument("--all", action="store_true", help="numbers: all splits and methods, with more time for each")
+    peers.add_argument("--splits", type=int, help="numbers: how many splits (2, or all with --all)")
     parser.add_argument("--record", action="store_true", help="micro, startup: add the ratios to history.csv")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in BENCHMARKS]:

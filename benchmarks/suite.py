@@ -6,7 +6,9 @@ process that has already loaded its method.
 """
 
 import contextlib
+import math
 import os
+import re
 import select
 import signal
 import subprocess
@@ -21,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import ranks
-from benchmarks.default import SETS as SEEN
+from benchmarks.default import SETS as TUNED_ON
 from benchmarks.default import scores, splits
 from benchmarks.large import covtype, ijcnn1
 from benchmarks.peers import METHODS
@@ -48,22 +50,19 @@ TEST_ROWS = 20_000  # of covtype
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "NUMEXPR")}
 NOT_FINISHED = "not finished"  # how notes about too much time or memory begin
 
+Arrays = dict[str, np.ndarray]
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X_train, y_train, X_test, y_test
 
 
 @dataclass(frozen=True)
 class Data:
-    """A data set, its splits, and the CPU time that a method may take."""
+    """A data set, its splits, the CPU time that a method may take, and whether the defaults were tuned on it."""
 
     name: str
     split: Callable[[int], Split]
     folds: int
     seconds: float  # of CPU time, to fit and predict
-
-    @property
-    def seen(self) -> bool:
-        """Say whether the defaults were tuned on this data set."""
-        return self.name in SEEN
+    seen: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,35 @@ class Task:
         return self.data.name, str(self.fold), self.method
 
 
+@dataclass(frozen=True)
+class Contest:
+    """What is measured: the name that the worker knows, the columns of a result, and how answers are scored."""
+
+    name: str
+    columns: tuple[str, ...]
+    sizes: Callable[[Arrays], Row]  # of a split
+    scores: Callable[[Arrays, Arrays], Row]  # of an answer on a split
+
+
+def class_sizes(split: Arrays) -> Row:
+    """Count rows, features and classes."""
+    return {
+        "training rows": len(split["y_train"]),
+        "test rows": len(split["y_test"]),
+        "features": split["X_train"].shape[1],
+        "classes": len(np.unique(split["y_train"])),
+    }
+
+
+def class_scores(found: Arrays, split: Arrays) -> Row:
+    """Score probabilities."""
+    accuracy, log_loss, calibration = scores(found["probabilities"], found["classes"], split["y_test"], bins=BINS)
+    return {"accuracy %": accuracy, "log loss": float(log_loss), "calibration error": calibration}
+
+
+CLASSES = Contest("classes", COLUMNS, class_sizes, class_scores)
+
+
 # Tasks in order. If one needs too much time or memory, so would the rest: they are skipped.
 Chain = list[Task]
 
@@ -91,7 +119,7 @@ def folded(name: str) -> Data:
         train, test = list(splits(X, y, len(y)))[fold]
         return X[train], y[train], X[test], y[test]
 
-    return Data(name, split, 3 if datasets.SOURCES[name].n_rows <= MOST_FOLDED else 1, SECONDS)
+    return Data(name, split, 3 if datasets.SOURCES[name].n_rows <= MOST_FOLDED else 1, SECONDS, name in TUNED_ON)
 
 
 def covtype_of(n: int, seconds: float, test_rows: int = TEST_ROWS) -> Data:
@@ -142,6 +170,7 @@ def run(
     path: Path,
     measure: Callable[[Task], Row],
     *,
+    columns: tuple[str, ...] = COLUMNS,
     jobs: int = 2,
     progress: Callable[[int, int, str], object] = lambda done, total, words: None,
 ) -> None:
@@ -158,12 +187,12 @@ def run(
                 row = skipped(task, stopped) if stopped else measure(task)
                 note = str(row["note"])
                 with lock:
-                    append(path, row)
+                    append(path, row, columns)
             with lock:
                 done += 1
                 progress(done, total, f"{task.method}, {task.data.name} ({task.fold}) {note}")
             if note.startswith(NOT_FINISHED) and not stopped:
-                stopped = f"{NOT_FINISHED}: not tried, because of {task.data.name}, fold {task.fold}"
+                stopped = not_tried(task.data.name, task.fold)
 
     with ThreadPoolExecutor(jobs) as pool:
         for finished in [pool.submit(follow, chain) for chain in todo]:
@@ -177,9 +206,10 @@ def repaired(path: Path) -> list[Cells]:
     return tables.read(path, missing_ok=True)
 
 
-def append(path: Path, row: Row) -> None:
-    """Add a row to the file, floats with six digits."""
-    tables.append(path, [{k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}], COLUMNS)
+def append(path: Path, row: Row, columns: tuple[str, ...]) -> None:
+    """Add a row to the file, floats with six digits, and nothing in place of NaN."""
+    cells = {k: ("" if np.isnan(v) else f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()}
+    tables.append(path, [cells], columns)
 
 
 def forget(path: Path, methods: Iterable[str]) -> None:
@@ -188,7 +218,35 @@ def forget(path: Path, methods: Iterable[str]) -> None:
     if path.exists():
         path.unlink()
     for row in kept:
-        append(path, dict(row))
+        append(path, dict(row), tuple(row))
+
+
+def forget_hasty(path: Path, todo: list[Chain]) -> None:
+    """Remove the rows of tasks that had less time than they would have now, and what was not tried because of them."""
+    limits = {task.key: task.data.seconds for chain in todo for task in chain}
+    rows = repaired(path)
+    hasty = {key for key, row in _keyed(rows) if _seconds_given(row["note"]) < limits.get(key, 0.0)}
+    if hasty:
+        blamed = {(method, not_tried(data, fold)) for data, fold, method in hasty}
+        kept = [row for key, row in _keyed(rows) if key not in hasty and (row["method"], row["note"]) not in blamed]
+        path.unlink()
+        for row in kept:
+            append(path, dict(row), tuple(row))
+
+
+def _keyed(rows: list[Cells]) -> list[tuple[tuple[str, str, str], Cells]]:
+    return [((row["data"], row["fold"], row["method"]), row) for row in rows]
+
+
+def _seconds_given(note: str) -> float:
+    """Read the limit from the note of a task that was not finished in time; infinity for other tasks."""
+    found = re.fullmatch(rf"{NOT_FINISHED} in (\S+) s", note)
+    return float(found[1]) if found else math.inf
+
+
+def not_tried(data: str, fold: int | str) -> str:
+    """Say that a task was not tried because another one needed too much."""
+    return f"{NOT_FINISHED}: not tried, because of {data}, fold {fold}"
 
 
 def skipped(task: Task, note: str) -> Row:
@@ -208,10 +266,10 @@ def _what(task: Task) -> Row:
 class Worker:
     """A process in the peers' environment that has loaded a method (``worker.py``)."""
 
-    def __init__(self, python: Path, method: str) -> None:
+    def __init__(self, python: Path, contest: str, method: str) -> None:
         self.method = method
         self.process = subprocess.Popen(
-            [Path(python).absolute(), "-m", "benchmarks.worker", method],
+            [Path(python).absolute(), "-m", "benchmarks.worker", contest, method],
             cwd=ROOT,
             env=os.environ | ONE_THREAD,
             stdin=subprocess.PIPE,
@@ -248,8 +306,8 @@ class Worker:
 class InProcesses:
     """Measure tasks in processes of the peers' environment. Splits are made once, the same for all methods."""
 
-    def __init__(self, folder: Path, python: Path) -> None:
-        self.folder, self.python, self.lock = folder, python, threading.Lock()
+    def __init__(self, folder: Path, python: Path, contest: Contest = CLASSES) -> None:
+        self.folder, self.python, self.contest, self.lock = folder, python, contest, threading.Lock()
         self.workers: dict[int, Worker] = {}  # one for each thread
 
     def __enter__(self) -> "InProcesses":
@@ -266,7 +324,7 @@ class InProcesses:
         if known is None or known.method != method or not known.lives:
             if known is not None:
                 known.end()
-            self.workers[me] = Worker(self.python, method)
+            self.workers[me] = Worker(self.python, self.contest.name, method)
         return self.workers[me]
 
     def __call__(self, task: Task) -> Row:
@@ -280,13 +338,11 @@ class InProcesses:
         patience = 10.0 * task.data.seconds + 300.0
         status = self.worker(task.method).fit(split, answer, task.data.seconds, patience)
         with np.load(split) as file:
-            sizes = {"training rows": len(file["y_train"]), "test rows": len(file["y_test"])}
-            sizes |= {"features": file["X_train"].shape[1], "classes": len(np.unique(file["y_train"]))}
-            labels = file["y_test"]
+            given = dict(file)
+        sizes = self.contest.sizes(given)
         if answer.exists():
             with np.load(answer) as file:
-                found = {name: file[name] for name in file.files}
-            return {**_what(task), **sizes, **_measured(found, labels)}
+                return {**_what(task), **sizes, **_measured(dict(file), given, self.contest)}
         if status is None or status in (-24, -9):  # SIGXCPU, or SIGKILL where a library ignores it
             return {**_what(task), **sizes, "note": f"{NOT_FINISHED} in {task.data.seconds:g} s"}
         last = ((said.read_text().strip() if said.exists() else "") or f"status {status}").splitlines()[-1]
@@ -304,15 +360,13 @@ class InProcesses:
         return path
 
 
-def _measured(found: dict[str, np.ndarray], labels: np.ndarray) -> Row:
+def _measured(found: Arrays, split: Arrays, contest: Contest = CLASSES) -> Row:
     row: Row = {"note": str(found["note"]), "version": str(found.get("version", ""))}
     if row["note"]:
         return row
-    accuracy, log_loss, calibration = scores(found["probabilities"], found["classes"], labels, bins=BINS)
-    return row | {
-        "accuracy %": accuracy,
-        "log loss": float(log_loss),
-        "calibration error": calibration,
+    return {
+        **row,
+        **contest.scores(found, split),
         "CPU seconds to fit": float(found["fit"]),
         "CPU seconds to predict": float(found["predict"]),
         "GiB more": float(found["gibibytes"]),
@@ -321,10 +375,16 @@ def _measured(found: dict[str, np.ndarray], labels: np.ndarray) -> Row:
 
 
 def measure_all(
-    todo: list[Chain], path: Path, *, python: Path, jobs: int, progress: Callable[[int, int, str], object]
+    todo: list[Chain],
+    path: Path,
+    *,
+    python: Path,
+    jobs: int,
+    progress: Callable[[int, int, str], object],
+    contest: Contest = CLASSES,
 ) -> None:
     """Run the tasks in the peers' environment."""
     if not python.exists():
         sys.exit(f"{python} not found: `make bench` sets up the peers' environment, or pass --python PATH.")
-    with tempfile.TemporaryDirectory() as folder, InProcesses(Path(folder), python) as measure:
-        run(todo, path, measure, jobs=jobs, progress=progress)
+    with tempfile.TemporaryDirectory() as folder, InProcesses(Path(folder), python, contest) as measure:
+        run(todo, path, measure, columns=contest.columns, jobs=jobs, progress=progress)

@@ -1,8 +1,9 @@
-"""Fit one method, each time in a separate process: ``python -m benchmarks.worker METHOD``.
+"""Fit one method, each time in a separate process: ``python -m benchmarks.worker CONTEST METHOD``.
 
-Each line on standard input asks for a fit: SPLIT.npz, ANSWER.npz, SECONDS and GIB, separated by tabs. The reply is a
-line with the exit status of its process. SPLIT has X_train, y_train and X_test; ANSWER gets probabilities, seconds and
-memory, or a note that says why there are none; output of the method goes to a separate file.
+CONTEST is ``classes`` or ``numbers``. Each line on standard input asks for a fit: SPLIT.npz, ANSWER.npz, SECONDS and
+GIB, separated by tabs. The reply is a line with the exit status of its process. SPLIT has X_train, y_train, X_test and
+y_test; ANSWER gets probabilities or the scores of a forecast, seconds and memory, or a note that says why there are
+none; output of the method goes to a separate file.
 
 Only fitting and predicting are measured: imports, compilation and (up to two seconds of) a first fit of a small
 synthetic table happen once, before, and each fit is a fork of that process. After SECONDS of CPU time the system kills
@@ -18,15 +19,74 @@ import sys
 import time
 import traceback
 import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import METHODS
+from benchmarks import number_peers, peers
+from benchmarks.forecasts import Forecast, forecast_scores
+from benchmarks.peers import Method
 from tools.processes import cpu_seconds, memory, reset_peak
 
 ROWS_AT_ONCE = 20_000  # predicting 90,000 rows at once would need far more memory than necessary
 MEMORY_SIGNS = ("memory", "bad_alloc", "cpuallocator")
+
+Arrays = dict[str, np.ndarray]
+
+
+class Asked(ABC):
+    """What is asked of the methods of a contest."""
+
+    methods: Mapping[str, Method]
+
+    @abstractmethod
+    def small_targets(self, X: np.ndarray) -> np.ndarray:
+        """Make targets for a small synthetic table."""
+
+    @abstractmethod
+    def predicted(self, model: Any, X: np.ndarray) -> Any:
+        """Predict, which is timed."""
+
+    @abstractmethod
+    def told(self, model: Any, predicted: Any, y: np.ndarray) -> dict[str, object]:
+        """Turn predictions into what the answer holds, which is not timed."""
+
+
+class AskedClasses(Asked):
+    """Probabilities of classes."""
+
+    methods = peers.METHODS
+
+    def small_targets(self, X: np.ndarray) -> np.ndarray:
+        return np.arange(len(X)) % 3
+
+    def predicted(self, model: Any, X: np.ndarray) -> np.ndarray:
+        parts = range(0, len(X), ROWS_AT_ONCE)
+        return np.concatenate([model.predict_proba(X[i : i + ROWS_AT_ONCE]) for i in parts])
+
+    def told(self, model: Any, predicted: np.ndarray, y: np.ndarray) -> dict[str, object]:
+        return {"probabilities": predicted, "classes": model.classes_}
+
+
+class AskedNumbers(Asked):
+    """Forecasts of numbers, which only their method can score."""
+
+    methods = number_peers.METHODS
+
+    def small_targets(self, X: np.ndarray) -> np.ndarray:
+        return X[:, 0] + np.arange(len(X)) % 3
+
+    def predicted(self, model: Any, X: np.ndarray) -> Forecast:
+        return model.forecast(X)
+
+    def told(self, model: Any, predicted: Forecast, y: np.ndarray) -> dict[str, object]:
+        return dict(forecast_scores(predicted, y))
+
+
+ASKED: dict[str, Asked] = {"classes": AskedClasses(), "numbers": AskedNumbers()}
 
 
 def limit(seconds: float, gibibytes: float) -> None:
@@ -37,52 +97,56 @@ def limit(seconds: float, gibibytes: float) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def warm_up(name: str, seconds: float = 2.0) -> None:
+def warm_up(asked: Asked, name: str, seconds: float = 2.0) -> None:
     """Fit a synthetic table, or begin to, so that lazy imports are done.
 
     If that fails, the measured fit will say so.
     """
     random = np.random.default_rng(0)
-    X, y = random.normal(size=(60, 4)), np.arange(60) % 3
+    X = random.normal(size=(60, 4))
+    y = asked.small_targets(X)
 
     def enough(*_: object) -> None:
         raise TimeoutError
 
     signal.signal(signal.SIGPROF, enough)
     with contextlib.suppress(Exception):
-        model = METHODS[name].make()
+        model = asked.methods[name].make()
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        model.fit(X + y[:, None], y).predict_proba(X)
+        asked.predicted(model.fit(X + y[:, None], y), X)
     signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
-def answer(name: str, split: dict[str, np.ndarray], seconds: float, gibibytes: float) -> dict[str, object]:
+def answer(asked: Asked, name: str, split: Arrays, seconds: float, gibibytes: float) -> dict[str, object]:
     """Fit and predict; return what was measured, or a note."""
     try:
-        model = METHODS[name].make()
-        version = importlib.metadata.version(METHODS[name].package)
+        model = asked.methods[name].make()
+        version = importlib.metadata.version(asked.methods[name].package)
     except Exception as error:  # an import may raise anything
         return {"note": f"does not load: {one_line(error)}"}
+    most = asked.methods[name].most_rows
+    if most is not None and len(split["y_train"]) > most:
+        return {"note": f"not finished: takes at most {most} rows", "version": version}
     before = reset_peak()
     limit(seconds, gibibytes)
     try:
         started, started_clock = cpu_seconds(), time.perf_counter()
         model.fit(split["X_train"], split["y_train"])
         fitted, fitted_clock = cpu_seconds(), time.perf_counter()
-        parts = range(0, len(split["X_test"]), ROWS_AT_ONCE)
-        p = np.concatenate([model.predict_proba(split["X_test"][i : i + ROWS_AT_ONCE]) for i in parts])
+        found = asked.predicted(model, split["X_test"])
         predicted = cpu_seconds()
+        more = (memory("VmHWM") - before) / 2**30
+        told = asked.told(model, found, split["y_test"])
     except Exception as error:
         if isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in MEMORY_SIGNS):
             return {"note": f"not finished: needs more than {gibibytes:g} GiB", "version": version}
         return {"note": f"failed: {one_line(error)}", "version": version}
     return {
-        "probabilities": p,
-        "classes": model.classes_,
+        **told,
         "fit": fitted - started,
         "fit_clock": fitted_clock - started_clock,
         "predict": predicted - fitted,
-        "gibibytes": (memory("VmHWM") - before) / 2**30,
+        "gibibytes": more,
         "version": version,
         "note": "",
     }
@@ -98,7 +162,7 @@ def said_file(answer_file: Path) -> Path:
     return answer_file.with_suffix(".txt")
 
 
-def fit_in_this_process(name: str, split: str, path: str, seconds: str, gibibytes: str) -> None:
+def fit_in_this_process(asked: Asked, name: str, split: str, path: str, seconds: str, gibibytes: str) -> None:
     """Fit, write the answer, and exit."""
     status = 1
     try:
@@ -107,7 +171,7 @@ def fit_in_this_process(name: str, split: str, path: str, seconds: str, gibibyte
             os.dup2(said.fileno(), sys.stderr.fileno())
         with np.load(split) as file:
             data = dict(file)
-        np.savez(path, **answer(name, data, float(seconds), float(gibibytes)))
+        np.savez(path, **answer(asked, name, data, float(seconds), float(gibibytes)))
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -118,14 +182,14 @@ def fit_in_this_process(name: str, split: str, path: str, seconds: str, gibibyte
 
 def main() -> None:
     """Answer requests until standard input ends."""
-    name = sys.argv[1]
+    asked, name = ASKED[sys.argv[1]], sys.argv[2]
     warnings.simplefilter("ignore")
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # some methods print
-    warm_up(name)
+    warm_up(asked, name)
     for line in sys.stdin:
         if not (child := os.fork()):
-            fit_in_this_process(name, *line.rstrip("\n").split("\t"))
+            fit_in_this_process(asked, name, *line.rstrip("\n").split("\t"))
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
 
 

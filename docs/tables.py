@@ -7,12 +7,13 @@ written anew, with its pictures.
 import re
 from pathlib import Path
 
+import benchmarks.number_pages
 import benchmarks.pages
 import robustness.pages
 
 ROOT = Path(__file__).parents[1]
 SLOT = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
-TABLES = benchmarks.pages.TABLES | robustness.pages.TABLES
+TABLES = benchmarks.pages.TABLES | benchmarks.number_pages.PAGE | robustness.pages.TABLES
 
 
 def filled(text: str) -> str:

@@ -152,6 +152,19 @@ class TestRun:
         assert {method for _, _, method in again.asked} == {"b"}
         assert len(tables.read(path)) == 4
 
+    def test_with_more_time_what_was_not_finished_is_tried_again(self, tmp_path):
+        path = tmp_path / "suite.csv"
+        hasty, failed = [chain("a", data(seconds=60.0))], [chain("b", data(seconds=60.0))]
+        suite.run(hasty, path, Toy({("toy", "0", "a"): "not finished in 60 s"}), jobs=1)
+        suite.run(failed, path, Toy({("toy", "0", "b"): "failed: ValueError"}), jobs=1)
+        suite.forget_hasty(path, hasty)
+        assert len(tables.read(path)) == 4
+        patient = [chain("a", data(seconds=90.0)), chain("b", data(seconds=90.0))]
+        suite.forget_hasty(path, patient)
+        again = Toy()
+        suite.run(patient, path, again, jobs=1)
+        assert again.asked == [("toy", "0", "a"), ("toy", "1", "a")]
+
     def test_after_too_much_time_the_rest_is_not_tried(self, tmp_path):
         path, sets = tmp_path / "suite.csv", (data("few", 1), data("many", 2))
         toy = Toy({("few", "0", "a"): "not finished in 60 s", ("few", "0", "b"): "failed: ValueError"})
@@ -183,7 +196,7 @@ class TestWorker:
 
     @pytest.mark.skipif(importlib.util.find_spec("lightgbm") is not None, reason="LightGBM is installed here")
     def test_what_cannot_be_loaded_says_so(self):
-        assert worker.answer("LightGBM", {}, 1.0, 1.0) == {
+        assert worker.answer(worker.ASKED["classes"], "LightGBM", {}, 1.0, 1.0) == {
             "note": "does not load: ModuleNotFoundError: No module named 'lightgbm'"
         }
 
@@ -194,7 +207,8 @@ def test_calibration_error_in_fifteen_bins():
     y = np.array([0] * 7 + [1] * 3 + [0] * 6 + [1] * 4)
     assert expected_calibration_error(p, y, suite.BINS) == pytest.approx(0.1)
     found = suite._measured(
-        dict(probabilities=p, classes=np.array([0, 1]), fit=1.0, fit_clock=1.0, predict=1.0, gibibytes=0.0, note=""), y
+        dict(probabilities=p, classes=np.array([0, 1]), fit=1.0, fit_clock=1.0, predict=1.0, gibibytes=0.0, note=""),
+        {"y_test": y},
     )
     assert found["calibration error"] == pytest.approx(0.1)
     assert found["accuracy %"] == pytest.approx(65.0)

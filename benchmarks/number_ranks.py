@@ -1,0 +1,73 @@
+"""Means and ranks of the methods that predict numbers, always over splits that all of them were given.
+
+Each measure ranks the methods that have it: a point has no CRPS. Works on rows of ``results/numbers.csv``.
+"""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks import ranks
+from benchmarks.numbers import CONTINUOUS, MEASURES
+from tools.tables import Cells, Row
+
+
+def ranked(rows: list[Cells], data: Collection[str]) -> list[Cells]:
+    """Keep these data sets, the methods that were given all of them, and the splits that all of these were given."""
+    own = [row for row in rows if row["data"] in data]
+    names = {row["data"] for row in own}
+    methods = {m for m in {row["method"] for row in own} if {row["data"] for row in own if row["method"] == m} == names}
+    return shared([row for row in own if row["method"] in methods])
+
+
+def shared(rows: list[Cells]) -> list[Cells]:
+    """Keep the splits of each data set that all its methods were given, as a longer run may have been stopped."""
+    methods: dict[str, set[str]] = {}
+    given: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        methods.setdefault(row["data"], set()).add(row["method"])
+        given.setdefault((row["data"], row["fold"]), set()).add(row["method"])
+    return [row for row in rows if given[row["data"], row["fold"]] == methods[row["data"]]]
+
+
+def able(rows: list[Cells], measure: str) -> list[Cells]:
+    """Keep the methods that have a measure, and the data sets where it makes sense."""
+    methods = {row["method"] for row in rows if row.get(measure)}
+    kept = [row for row in rows if row["method"] in methods]
+    return [row for row in kept if row["data"] in CONTINUOUS] if measure == "NLL" else kept
+
+
+def scores(rows: list[Cells], measure: str, data: Collection[str]) -> ranks.Scores:
+    """Score the methods on these data sets."""
+    return ranks.scores(able(ranked(rows, data), measure), measure, MEASURES)
+
+
+def mean_rank_rows(rows: list[Cells], data: Collection[str]) -> list[Row]:
+    """Tabulate the mean ranks of each method by each measure, best RMSE first; none if nothing was measured."""
+    if not ranked(rows, data):
+        return []
+    of = {measure: scores(rows, measure, data) for measure in MEASURES}
+    places = {m: dict(zip(each.methods, each.mean_ranks, strict=True)) if each.data else {} for m, each in of.items()}
+    order = sorted(of["RMSE"].methods, key=lambda method: places["RMSE"][method])
+    return [{"method": m, **{measure: places[measure].get(m, "") for measure in MEASURES}} for m in order]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over splits with its standard error."""
+
+    value: float
+    error: float
+    splits: int
+
+
+def mean(rows: list[Cells], data: str, method: str, measure: str) -> Mean:
+    """Average a measure over all splits of a method; NaN if any split did not finish, or there is none."""
+    own = [row for row in rows if row["data"] == data and row["method"] == method]
+    if not own or any(row["note"] or not row[measure] for row in own):
+        return Mean(math.nan, math.nan, len(own))
+    values = np.array([float(row[measure]) for row in own])
+    error = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+    return Mean(float(values.mean()), error, len(values))
