@@ -121,7 +121,7 @@ def lattice(distinct: np.ndarray) -> float:
     --------
     >>> import numpy as np
     >>> from kernelwright.distributions.target import lattice
-    >>> lattice(np.array([0.5, 2.0, 3.0])), lattice(np.array([0.1, 0.2, 0.25478]))
+    >>> lattice(np.array([0.5, 1.0, 3.0])), lattice(np.array([0.1, 0.2, 0.25478]))
     (0.5, 0.0)
     """
     if len(distinct) < 2:
