@@ -25,6 +25,7 @@ from scipy.special import log_softmax
 
 from kernelwright import PredictionSets
 from robustness import tasks
+from robustness.numbers import intervals, noisy_numbers
 from robustness.run import RESULTS
 from robustness.tasks import Draw
 from robustness.trials import (
@@ -245,6 +246,8 @@ GOALS: dict[str, Goal] = {
     "many-classes": many_classes,
     "noise": small_tables,
     "sets": prediction_sets,
+    "noisy-numbers": noisy_numbers,
+    "intervals": intervals,
 }
 GROUPS = {"weights": ("balanced", "effective-size", "copies", "left-out"), "all": tuple(GOALS)}
 

@@ -113,6 +113,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "goals_left_out": lambda: goals_across(r"(?P<column>(left out|upper limit): [^:]*): (?P<line>.*)", "task"),
     "goals_many_classes": lambda: goals_across(r"many classes: (?P<line>\d+) classes x (?P<column>.*)", "classes"),
     "goals_noise": lambda: goals("noise"),
+    "goals_numbers": lambda: goals("noise in numbers", "intervals"),
     "goals_sets": lambda: goals_across(r"(?P<column>coverage|size of sets|coverage by class): (?P<line>.*)", "task"),
     "quality": quality,
     "quality_behind": quality_behind,

@@ -14,6 +14,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["TargetScale", "describe"]
 
 MOST_VALUES, ROWS_OF_A_VALUE = 100, 10  # of a target that "auto" takes as discrete
+SMALLEST = 1e-140  # span of a target whose squares can still be computed
 SKEWED = 1.0  # skewness from which on other maps than the identity are tried
 
 
@@ -80,6 +81,8 @@ class TargetScale:
 def describe(y: np.ndarray, weights: np.ndarray, how: Distribution) -> tuple[TargetScale, list[TargetMap]]:
     """Return the scale of one target with the identity as its map, and the maps that come into question."""
     distinct = np.unique(y)
+    if 0 < distinct[-1] - distinct[0] < SMALLEST:
+        raise ValueError(f"The targets span less than {SMALLEST:g}. Multiply the target by a constant first.")
     low, high = _range(y, weights, how)
     discrete = (
         how.discrete if how.discrete != "auto" else len(distinct) <= max(1, min(MOST_VALUES, len(y) // ROWS_OF_A_VALUE))

@@ -59,7 +59,8 @@ class Thresholds:
         share = np.bincount(place.reshape(-1), weights, len(distinct)) / weights.sum()
         atoms = distinct[share >= ATOM]
         step = resolution if resolution > 0 else 1e-6 * float(np.ptp(y))
-        values = np.unique(np.concatenate([chosen, atoms, atoms - step]))
+        above = 0.5 * resolution  # on a lattice, mass lies around a value and not only below it
+        values = np.unique(np.concatenate([chosen, atoms, atoms - step])) + above
         values = values[np.append(True, np.diff(values) > 1e-9 * max(np.ptp(values), 1e-300))]
         inner = weighted_quantile(y, weights, np.array([0.01, 0.99]))
         start = min(2 * values[0] - inner[0], values[0] - step)

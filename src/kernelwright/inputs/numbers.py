@@ -54,7 +54,7 @@ def as_numbers(y: Any) -> np.ndarray:
 
 
 def _as_number(value: Any, row: int) -> float:
-    if value is None or value != value or type(value).__name__ == "NAType":
+    if value is None or type(value).__name__ == "NAType" or value != value:
         return np.nan
     if isinstance(value, Real):
         return float(value)
@@ -77,7 +77,7 @@ def check_numbers(y: Any) -> tuple[np.ndarray, bool]:
     if numbers.ndim not in (1, 2) or (numbers.ndim == 2 and numbers.shape[1] == 0):
         raise ValueError(f"Targets must be of shape (n,) or (n, k). Got shape {numbers.shape} instead.")
     one = numbers.ndim == 1
-    numbers = numbers.reshape(len(numbers), -1)
+    numbers = numbers[:, None] if one else numbers
     if np.isinf(numbers).any():
         raise ValueError(
             f"Input y contains infinity, first at row {int(np.isinf(numbers).any(1).argmax())}. Leave out such rows, "
