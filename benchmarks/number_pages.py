@@ -108,7 +108,7 @@ def _place(measure: str, data: Collection[str]) -> str:
     if not ranks.ranked(rows(), data):
         return "not measured yet"
     scores = ranks.scores(rows(), measure, data)
-    if OURS not in scores.methods or not scores.data:
+    if OURS not in scores.methods or len(scores.methods) < 2 or not scores.data:
         return "not measured yet"
     mean = dict(zip(scores.methods, scores.mean_ranks, strict=True))
     first = min(mean, key=mean.__getitem__)
@@ -116,7 +116,8 @@ def _place(measure: str, data: Collection[str]) -> str:
     wins = int((scores.ranks[:, scores.methods.index(OURS)] == scores.ranks.min(1)).sum())
     leader = f"first is {first} ({mean[first]:.2f})"
     where = "" if first == OURS else f", {OURS} is number {place} ({mean[OURS]:.2f})"
-    return f"{leader}{where} of {len(mean)}; {OURS} is best on {wins} of {len(scores.data)} sets"
+    given = f"of {len(mean)} methods that have it and were given all sets"
+    return f"{leader}{where} {given}; {OURS} is best on {wins} of {len(scores.data)} sets"
 
 
 def scores(measure: str, pick: Callable[..., float] | None = min, digits: int = 3) -> str:
@@ -160,14 +161,15 @@ def beside_published(measure: str) -> str:
     names = list(dict.fromkeys(row["method"] for row in known))
     for data in UCI if measure == "RMSE" else CONTINUOUS:
         own = ranks.mean(found, data, OURS, measure)
-        theirs = {row["method"]: row[measure] for row in known if row["data"] == data}
-        values = [own.value, *(float(cell) for cell in theirs.values() if cell)]
-        best = min(value for value in values if not math.isnan(value))
+        theirs = {row["method"]: row[measure] for row in known if row["data"] == data and row[measure]}
+        verdicts = {name: _verdict(own.value, cell) for name, cell in theirs.items()}
+        least = min(map(float, theirs.values()))
+        best = {name for name, cell in theirs.items() if float(cell) == least and verdicts[name] != "better"}
         digits = 4 if data == "naval" and measure == "RMSE" else 3 if data == "kin8nm" and measure == "RMSE" else 2
-        ours = "" if math.isnan(own.value) else bold(f"{own.value:.{digits}f}", own.value <= best)
+        ours = "" if math.isnan(own.value) else bold(f"{own.value:.{digits}f}", "worse" not in verdicts.values())
         table.append(
             {"data": data, "splits": str(own.splits), OURS: ours}
-            | {name: bold(theirs[name], float(theirs[name]) <= best) if theirs.get(name) else "" for name in names}
+            | {name: bold(theirs.get(name, ""), name in best) for name in names}
         )
     return markdown(table)
 

@@ -45,12 +45,15 @@ def scores(rows: list[Cells], measure: str, data: Collection[str]) -> ranks.Scor
 
 
 def mean_rank_rows(rows: list[Cells], data: Collection[str]) -> list[Row]:
-    """Tabulate the mean ranks of each method by each measure, best RMSE first; none if nothing was measured."""
+    """Tabulate the mean ranks of each method by each measure, best RMSE first; none if nothing can be compared."""
     if not ranked(rows, data):
         return []
     of = {measure: scores(rows, measure, data) for measure in MEASURES}
-    places = {m: dict(zip(each.methods, each.mean_ranks, strict=True)) if each.data else {} for m, each in of.items()}
-    order = sorted(of["RMSE"].methods, key=lambda method: places["RMSE"][method])
+    places = {
+        measure: dict(zip(each.methods, each.mean_ranks, strict=True)) if each.data and len(each.methods) > 1 else {}
+        for measure, each in of.items()
+    }
+    order = sorted(places["RMSE"], key=lambda method: places["RMSE"][method])
     return [{"method": m, **{measure: places[measure].get(m, "") for measure in MEASURES}} for m in order]
 
 

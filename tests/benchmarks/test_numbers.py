@@ -135,6 +135,12 @@ class TestRanks:
         rows = [row("yacht", "a", 0, RMSE=1), row("yacht", "a", 1, RMSE=9), row("yacht", "b", 0, RMSE=2)]
         assert number_ranks.scores(rows, "RMSE", numbers.UCI).values.tolist() == [[1.0, 2.0]]
 
+    def test_one_method_alone_has_no_rank(self):
+        rows = [row("yacht", "a", RMSE=1, CRPS=1), row("yacht", "point", RMSE=2)]
+        found = number_ranks.mean_rank_rows(rows, numbers.UCI)
+        assert [(each["method"], each["RMSE"], each["CRPS"]) for each in found] == [("a", 1.0, ""), ("point", 2.0, "")]
+        assert number_ranks.mean_rank_rows(rows[:1], numbers.UCI) == []
+
     def test_mean_and_standard_error(self):
         found = number_ranks.mean(
             [row("s", "a", f, coverage=v) for f, v in enumerate((0.8, 0.9, 1.0))], "s", "a", "coverage"
@@ -158,6 +164,16 @@ class TestPublished:
     def test_verdicts_at_the_published_digits(self, ours, theirs, verdict):
         assert number_pages._verdict(ours, theirs) == verdict
         assert number_pages._verdict(math.nan, theirs) == ""
+
+    @pytest.mark.parametrize(
+        ("ours", "cells"),
+        [(1.0e-6, ("**0.0000**", "0.01", "**0.00**")), (0.02, ("0.0200", "0.01", "**0.00**"))],
+    )
+    def test_the_best_at_the_published_digits_is_bold(self, monkeypatch, ours, cells):
+        monkeypatch.setattr(number_pages, "rows", lambda: [row("naval", "kernelwright", RMSE=ours)])
+        (line,) = [each for each in number_pages.beside_published("RMSE").splitlines() if "naval" in each]
+        shown = [cell.strip() for cell in line.split("|")]
+        assert (shown[3], shown[4], shown[7]) == cells  # ours, PBP, deep ensembles
 
     def test_pages_are_made_from_any_state(self, monkeypatch):
         monkeypatch.setattr(number_pages, "rows", list)
