@@ -189,6 +189,7 @@ def learn(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.Genera
         precision=solver.precision,
         callback=plan.callback,
         warm=plan.warm,
+        kept=solver.share_kept(len(data)),
         average=plan.averages and plan.default_kernel and solver.word == "exact",
         fine_steps=plan.fine_steps,
     )

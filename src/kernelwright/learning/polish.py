@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from kernelwright.embedding.dual import DualEmbedding, embed, embed_in_single
+from kernelwright.embedding.primal import RidgeSystem, left_out_residuals
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.errors import NumericalError
+from kernelwright.errors import NumericalError, NumericalRepairWarning
 from kernelwright.kernels import FeatureKernel, Kernel
-from kernelwright.learning.base import MANY, Choice, LearningTask
+from kernelwright.learning.base import Choice, LearningTask
 from kernelwright.learning.loop import Step, stopping
+from kernelwright.numerics.linalg import factorise, triangular_solve
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives import CalibratedLogLoss, Hyperparameters
-from kernelwright.objectives.losses import Loss
 from kernelwright.parameters import plain_values
 
-__all__ = ["POLISHED_FROM", "descend", "neighbourhoods", "polish", "stretched"]
+__all__ = ["POLISHED_FROM", "Neighbourhood", "descend", "neighbourhoods", "polish", "stretched"]
 
 POLISHED_FROM = 2000  # rows; with fewer, the factors hardly differ from one
-BLOCK = 2000  # maximum number of rows of a neighbourhood
+BLOCK = 1000  # rows of a neighbourhood: small ones are cheap, and more of them see more of the table
+FEW_BLOCKS, MANY_BLOCKS, LANDMARK_BLOCKS = 3, 5, 8  # neighbourhoods; for more than 4000 rows; with landmarks
+LANDMARKS, MOST_ROWS = 333, 4000  # of a neighbourhood, if there are landmarks
+FLOOR = 1e-6  # added to the diagonal of their kernel matrix, which is about one: far below any useful noise
 SCALE_STEP, RIDGE_STEP = 2.0, 3.0  # the loss is flat: finer steps change nothing that a test set can show
 FARTHEST = 5  # steps in each direction
 WORTH = 2e-3  # a step must lower the loss by this share
 LEAST_RIDGE = 1e-9
 
 Place = tuple[int, int]  # steps of the length scales, steps of the ridge
-MOVES: tuple[Place, ...] = ((0, -1), (0, 1), (-1, 0), (1, 0))
+RIDGE_MOVES: tuple[Place, ...] = ((0, -1), (0, 1))
+MOVES: tuple[Place, ...] = (*RIDGE_MOVES, (-1, 0), (1, 0))
 
 
 def polish(choice: Choice, task: LearningTask) -> Choice:
-    r"""Multiply all length scales by one factor and the ridge by another, chosen by left-out loss.
+    """Multiply all length scales by one factor and the ridge by another, chosen by left-out loss.
 
     The recipe learns from a sample, which is too thin to show the detail that all rows can resolve. Neighbourhoods have
     the density of all rows, so their leave-one-out loss shows it, at a small part of the cost.
@@ -51,14 +58,18 @@ def polish(choice: Choice, task: LearningTask) -> Choice:
     Choice
         With one more step in its history; its value is the left-out loss.
     """
-    if isinstance(choice.kernel, FeatureKernel):  # features are learned from all rows, or are not stretched
+    if isinstance(choice.kernel, FeatureKernel) or not task.kept:
         return choice
-    blocks = _Blocks(choice, task, neighbourhoods(choice.kernel, task.data, task.generator))
-    with torch.no_grad(), threads_for(len(blocks.parts[0])):
-        place, value = descend(blocks.loss, (0, 0))
-    scale, ridge = blocks.factors(place)
+    with torch.no_grad():
+        parts = neighbourhoods(task, choice.kernel)
+        n_rows = sum(len(part.rows) for part in parts)
+        with threads_for(n_rows), warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumericalRepairWarning)  # of a place that is only tried
+            # How far landmarks reach depends on where they are, which neighbourhoods do not show.
+            moves = MOVES if task.kept == 1.0 else RIDGE_MOVES
+            place, value = descend(_Blocks(choice, task, parts).loss, moves=moves)
+    scale, ridge = SCALE_STEP ** place[0], RIDGE_STEP ** place[1]
     kernel, found = stretched(choice.kernel, scale), choice.ridge * ridge
-    n_rows = sum(map(len, blocks.parts))
     stage = f"polish, {n_rows} rows: length scales x {scale:.3g}, ridge x {ridge:.3g}"
     step = Step(value, value, 0.0, plain_values(Hyperparameters(kernel, found)), stage)
     with stopping([step]):
@@ -74,22 +85,63 @@ def stretched(kernel: Kernel, factor: float) -> Kernel:
     return made
 
 
-def neighbourhoods(kernel: Kernel, data: TrainingSet, generator: torch.Generator) -> list[Tensor]:
-    """Return the indices of the rows next to some random rows: at most half of all rows, and at most 2000, in each."""
-    size = max(2, min(BLOCK, len(data) // 2))
-    n_blocks = 1 if len(data) <= 2 * BLOCK else 2 if len(data) <= MANY else 4
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Some rows next to each other, and which of them are landmarks; None if all are."""
+
+    rows: TrainingSet
+    landmarks: Tensor | None = None
+
+    def features(self, kernel: Kernel) -> Tensor:
+        """Return the kernel matrix; or features z with ``z z' = k_M K_MM^-1 k_M'``, if there are landmarks."""
+        if self.landmarks is None:
+            return kernel.matrix(self.rows.points)
+        landmarks = self.rows.points[self.landmarks]
+        root = factorise(kernel.matrix(landmarks).double(), FLOOR)
+        return triangular_solve(root, kernel.forward(landmarks, self.rows.points).double()).T.contiguous()
+
+    def left_out(self, features: Tensor, ridge: float) -> tuple[Tensor, TrainingSet]:
+        """Return leave-one-out outputs, and the rows they belong to: a landmark is not like a new row."""
+        rows = self.rows
+        if self.landmarks is None:
+            return _dual(features, rows, ridge).leave_one_out(), rows
+        system = RidgeSystem.of(features, ridge * rows.total_weight, rows.weights, primal=True)
+        W, U = system.weights(rows.centred), system.solve(features.T).T
+        outputs = rows.targets - left_out_residuals(features, U, rows.centred - features @ W, rows)
+        new = torch.ones(len(rows), dtype=torch.bool)
+        new[self.landmarks] = False
+        return outputs[new], rows.subset(new)
+
+
+def neighbourhoods(task: LearningTask, kernel: Kernel) -> list[Neighbourhood]:
+    """Return the rows next to some random rows: at most half of all rows in each.
+
+    With landmarks, the same share of a neighbourhood are landmarks as of all rows, drawn at random.
+    """
+    data, generator = task.data, task.generator
+    n_blocks, size = FEW_BLOCKS if len(data) <= 2 * POLISHED_FROM else MANY_BLOCKS, BLOCK
+    if task.kept < 1.0:
+        n_blocks, size = LANDMARK_BLOCKS, min(int(LANDMARKS / task.kept), MOST_ROWS)
+    size = max(2, min(size, len(data) // 2))
     centres = torch.randperm(len(data), generator=generator)[:n_blocks]
-    with torch.no_grad():
-        near = [kernel.forward(data.points[[centre]], data.points)[0] for centre in centres.tolist()]
-    return [values.argsort(descending=True, stable=True)[:size].sort().values for values in near]
+    found = []
+    for centre in centres.tolist():
+        near = kernel.forward(data.points[[centre]], data.points)[0].argsort(descending=True, stable=True)
+        rows = data.subset(near[:size].sort().values)
+        n_landmarks = max(1, round(task.kept * size))
+        drawn = torch.randperm(size, generator=generator)[:n_landmarks].sort().values
+        found.append(Neighbourhood(rows, drawn if n_landmarks < size else None))
+    return found
 
 
-def descend(value: Callable[[Place], float], start: Place) -> tuple[Place, float]:
+def descend(
+    value: Callable[[Place], float], start: Place = (0, 0), moves: tuple[Place, ...] = MOVES
+) -> tuple[Place, float]:
     """Walk on a lattice, one step at a time, as long as a step is worth it; return the end and its value."""
     best, seen, improved = start, {start: value(start)}, True
     while improved:
         improved = False
-        for move in MOVES:
+        for move in moves:
             there = (best[0] + move[0], best[1] + move[1])
             while max(map(abs, there)) <= FARTHEST and there not in seen:
                 seen[there] = value(there)
@@ -106,51 +158,51 @@ class _Blocks:
 
     choice: Choice
     task: LearningTask
-    parts: list[Tensor]
-    matrices: dict[int, list[Tensor]] = field(default_factory=dict)  # of the latest length scales
-
-    def factors(self, place: Place) -> tuple[float, float]:
-        return SCALE_STEP ** place[0], RIDGE_STEP ** place[1]
+    parts: list[Neighbourhood]
+    features: dict[int, list[Tensor]] = field(default_factory=dict)  # of the latest length scales
 
     def loss(self, place: Place) -> float:
-        """Return the loss; infinite where the system cannot be solved, or nothing would change."""
-        ridge = self.choice.ridge * self.factors(place)[1]
+        """Return the loss; infinite where the system cannot be solved."""
+        ridge = self.choice.ridge * RIDGE_STEP ** place[1]
         if not ridge >= min(LEAST_RIDGE, self.choice.ridge):
             return torch.inf
-        data, loss = self.task.data, self.task.loss or CalibratedLogLoss()
+        noise = ridge * self.task.data.total_weight  # the same among neighbours as among all rows
         try:
-            outputs = [
-                self._embedding(K, data.subset(rows), ridge).leave_one_out()
-                for K, rows in zip(self._matrices(place[0]), self.parts, strict=True)
+            found = [
+                part.left_out(features, noise / part.rows.total_weight)
+                for part, features in zip(self.parts, self._features(place[0]), strict=True)
             ]
         except NumericalError:
             return torch.inf
-        return _loss_of(loss, torch.cat(outputs), data.subset(torch.cat(self.parts)))
+        outputs, rows = (list(each) for each in zip(*found, strict=True))
+        value = (self.task.loss or CalibratedLogLoss())(torch.cat(outputs), _joined(rows))[0]
+        return value if value == value else torch.inf
 
-    def _matrices(self, steps: int) -> list[Tensor]:
-        """Return the kernel matrices for these length scales, in single precision if that is accurate enough."""
-        if steps not in self.matrices:
-            kernel = stretched(self.choice.kernel, self.factors((steps, 0))[0])
-            dtype = torch.float32 if self._single(kernel) else torch.float64
-            points = [self.task.data.points[rows].to(dtype) for rows in self.parts]
-            self.matrices.clear()
-            self.matrices[steps] = [kernel.to(dtype).matrix(some) for some in points]
-        return self.matrices[steps]
-
-    def _single(self, kernel: Kernel) -> bool:
-        return kernel.bounded and kernel.takes_vectors and self.task.precision != "double"
-
-    def _embedding(self, K: Tensor, rows: TrainingSet, ridge: float) -> DualEmbedding:
-        """Solve with the noise that the rows have among all rows."""
-        own = ridge * self.task.data.total_weight / rows.total_weight
-        if K.dtype == torch.float32:
-            try:
-                return embed_in_single(K, rows, own)
-            except NumericalError:
-                return embed(K.double(), rows, own)
-        return embed(K, rows, own)
+    def _features(self, steps: int) -> list[Tensor]:
+        """Return kernel matrices or features for these length scales, in single precision if that is enough."""
+        if steps not in self.features:
+            kernel = stretched(self.choice.kernel, SCALE_STEP**steps)
+            single = kernel.bounded and kernel.takes_vectors and self.task.precision != "double"
+            dtype = torch.float32 if single else torch.float64
+            kernel = kernel.to(dtype)
+            self.features.clear()
+            self.features[steps] = [_in(part, dtype).features(kernel) for part in self.parts]
+        return self.features[steps]
 
 
-def _loss_of(loss: Loss, outputs: Tensor, rows: TrainingSet) -> float:
-    value = loss(outputs, rows)[0]
-    return value if value == value else torch.inf
+def _in(part: Neighbourhood, dtype: torch.dtype) -> Neighbourhood:
+    return replace(part, rows=replace(part.rows, points=part.rows.points.to(dtype)))
+
+
+def _joined(parts: list[TrainingSet]) -> TrainingSet:
+    """Return the rows of all parts, without points: for a loss."""
+    whole = {name: torch.cat([getattr(part, name) for part in parts]) for name in ("targets", "weights", "strata")}
+    return replace(parts[0], points=whole["targets"], counts=None, groups=None, **whole)
+
+
+def _dual(K: Tensor, rows: TrainingSet, ridge: float) -> DualEmbedding:
+    """Solve in the precision of K, or in double if single precision is not enough."""
+    if K.dtype == torch.float32:
+        with suppress(NumericalError):
+            return embed_in_single(K, rows, ridge)
+    return embed(K.double(), rows, ridge)

@@ -58,6 +58,9 @@ class Exact(Solver):
     def n_bytes(self, n_rows: int) -> float:  # noqa: D102
         return 4 * 8.0 * n_rows**2  # matrix, factor and two copies; in double, which single precision may fall back to
 
+    def share_kept(self, n_rows: int) -> float:  # noqa: D102
+        return 1.0
+
     @property
     def advice(self) -> str:  # noqa: D102
         return "Use solver='nystroem' if the estimator has it ('auto' does), or fit on a sample of the rows."
