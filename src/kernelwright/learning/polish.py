@@ -126,7 +126,7 @@ def neighbourhoods(task: LearningTask, kernel: Kernel) -> list[Neighbourhood]:
     centres = torch.randperm(len(data), generator=generator)[:n_blocks]
     found = []
     for centre in centres.tolist():
-        near = kernel.forward(data.points[[centre]], data.points)[0].argsort(descending=True, stable=True)
+        near = kernel.local.forward(data.points[[centre]], data.points)[0].argsort(descending=True, stable=True)
         rows = data.subset(near[:size].sort().values)
         n_landmarks = max(1, round(task.kept * size))
         drawn = torch.randperm(size, generator=generator)[:n_landmarks].sort().values
@@ -182,7 +182,7 @@ class _Blocks:
         """Return kernel matrices or features for these length scales, in single precision if that is enough."""
         if steps not in self.features:
             kernel = stretched(self.choice.kernel, SCALE_STEP**steps)
-            single = kernel.bounded and kernel.takes_vectors and self.task.precision != "double"
+            single = kernel.local.bounded and kernel.takes_vectors and self.task.precision != "double"
             dtype = torch.float32 if single else torch.float64
             kernel = kernel.to(dtype)
             self.features.clear()

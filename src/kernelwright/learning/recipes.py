@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.kernels import ConvexSum
+from kernelwright.kernels import ConvexSum, Kernel, WithTrend
 from kernelwright.learning.base import MANY, SHARES, Choice, LearningMethod, LearningTask
 from kernelwright.learning.loop import Step, TrainingResult, train
 from kernelwright.learning.methods import WEIGHT
 from kernelwright.learning.optimisers import LBFGS
 from kernelwright.learning.polish import POLISHED_FROM, polish
+from kernelwright.learning.trend import find_trend
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives import CalibratedLogLoss, Hyperparameters, LeaveOneOutObjective
 from kernelwright.objectives.losses import BRIER, Loss
@@ -50,6 +51,9 @@ class Auto(LearningMethod):
         Maximum number of steps in each stage; ``None`` is the recipe's own number.
     tol : float, default=1e-5
         A stage ends when the objective changes by less, relative to its size.
+    trend : bool, default=True
+        Whether the default kernel may get a linear trend in the columns (:class:`kernelwright.kernels.WithTrend`). It
+        gets one if that lowers the leave-one-out loss clearly.
     polish : bool or "auto", default="auto"
         Whether a last step multiplies all length scales by one factor and the ridge by another, chosen by the left-out
         loss of neighbouring rows (:mod:`kernelwright.learning.polish`). "auto" polishes from 2000 rows on.
@@ -63,6 +67,7 @@ class Auto(LearningMethod):
         "complexity_weight": WEIGHT,
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "trend": ["boolean"],
         "polish": ["boolean", StrOptions({"auto"})],
     }
 
@@ -72,6 +77,7 @@ class Auto(LearningMethod):
         *,
         max_iter: int | None = None,
         tol: float = STAGE_TOL,
+        trend: bool = True,
         polish: bool | str = "auto",
         kernel_share: float | None = None,
         holdout_share: float | None = None,
@@ -79,6 +85,7 @@ class Auto(LearningMethod):
         self.complexity_weight = complexity_weight
         self.max_iter = max_iter
         self.tol = tol
+        self.trend = trend
         self.polish = polish
         self.kernel_share = kernel_share
         self.holdout_share = holdout_share
@@ -107,13 +114,16 @@ class Auto(LearningMethod):
         result = stages.run(coarse, task.loss or BRIER, START_STEPS)
         if not result.stopped:
             result = stages.run(coarse, loss, COARSE_STEPS)
+        if self.trend and task.views and task.kept and not result.stopped:
+            stages = stages.with_trend(coarse, loss)
+        kernel = stages.hyper.kernel
         kernel.prepare_(fine.points, fine.weights)
         equal, equal_ridge = copy.deepcopy(kernel), stages.ridge
         if not result.stopped:
             result = stages.run(fine, loss, task.fine_steps or fine_steps)
         ridge = stages.ridge
         if task.average and not result.stopped:
-            kernel, ridge = ConvexSum([equal, kernel]), math.sqrt(equal_ridge * ridge)
+            kernel, ridge = _mean(equal, kernel), math.sqrt(equal_ridge * ridge)
         return Choice(kernel, ridge, result.value, stages.history, result.message), result.stopped
 
     def _start_ridge(self, task: LearningTask) -> float:
@@ -147,6 +157,25 @@ class _Stages:
         self.hyper.ridge = self.ridge * rows.total_weight / n
         self.history.extend(result.history)
         return result
+
+
+    def with_trend(self, rows: TrainingSet, loss: Loss) -> _Stages:
+        """Return the stages with a kernel that has a linear trend, if that pays."""
+        n = self.task.data.total_weight
+        found = find_trend(self.hyper.kernel, self.ridge * n / rows.total_weight, rows, loss, self.task.data)
+        if found is None:
+            return self
+        kernel, ridge = found
+        return replace(self, hyper=Hyperparameters(kernel, ridge * rows.total_weight / n))
+
+
+def _mean(equal: Kernel, free: Kernel) -> Kernel:
+    """Return the mean of the kernels of two stages, which share a trend if they have one."""
+    if not (isinstance(equal, WithTrend) and isinstance(free, WithTrend)):
+        return ConvexSum([equal, free])
+    free.kernel = ConvexSum([equal.kernel, free.kernel])
+    free.amplitude = (equal.amplitude * free.amplitude).sqrt()
+    return free
 
 
 STAGE_NAMES = {"BrierLoss": "brier", "CalibratedLogLoss": "calibrated", "ClippedLogLoss": "log"}
