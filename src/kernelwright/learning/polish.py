@@ -21,6 +21,7 @@ from kernelwright.learning.loop import Step, stopping
 from kernelwright.numerics.linalg import factorise, triangular_solve
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives import CalibratedLogLoss, Hyperparameters
+from kernelwright.objectives.losses import Loss, half_log
 from kernelwright.parameters import plain_values
 
 __all__ = ["POLISHED_FROM", "Neighbourhood", "descend", "neighbourhoods", "polish", "stretched"]
@@ -32,7 +33,7 @@ LANDMARKS, MOST_ROWS = 333, 4000  # of a neighbourhood, if there are landmarks
 FLOOR = 1e-6  # added to the diagonal of their kernel matrix, which is about one: far below any useful noise
 SCALE_STEP, RIDGE_STEP = 2.0, 3.0  # the loss is flat: finer steps change nothing that a test set can show
 FARTHEST = 5  # steps in each direction
-WORTH = 2e-3  # a step must lower the loss by this share
+WORTH = 1e-3  # a step must lower half the logarithm of the loss by this much
 LEAST_RIDGE = 1e-9
 
 Place = tuple[int, int]  # steps of the length scales, steps of the ridge
@@ -67,7 +68,9 @@ def polish(choice: Choice, task: LearningTask) -> Choice:
             warnings.simplefilter("ignore", NumericalRepairWarning)  # of a place that is only tried
             # How far landmarks reach depends on where they are, which neighbourhoods do not show.
             moves = MOVES if task.kept == 1.0 else RIDGE_MOVES
-            place, value = descend(_Blocks(choice, task, parts).loss, moves=moves)
+            blocks = _Blocks(choice, task, parts)
+            place, _ = descend(lambda at: half_log(blocks.measure, blocks.loss(at)), moves=moves)
+        value = blocks.loss(place)
     scale, ridge = SCALE_STEP ** place[0], RIDGE_STEP ** place[1]
     kernel, found = stretched(choice.kernel, scale), choice.ridge * ridge
     stage = f"polish, {n_rows} rows: length scales x {scale:.3g}, ridge x {ridge:.3g}"
@@ -145,7 +148,7 @@ def descend(
             there = (best[0] + move[0], best[1] + move[1])
             while max(map(abs, there)) <= FARTHEST and there not in seen:
                 seen[there] = value(there)
-                if not seen[there] < (1.0 - WORTH) * seen[best]:
+                if not seen[there] < seen[best] - WORTH:
                     break
                 best, improved = there, True
                 there = (best[0] + move[0], best[1] + move[1])
@@ -160,12 +163,22 @@ class _Blocks:
     task: LearningTask
     parts: list[Neighbourhood]
     features: dict[int, list[Tensor]] = field(default_factory=dict)  # of the latest length scales
+    losses: dict[Place, float] = field(default_factory=dict)
+
+    @property
+    def measure(self) -> Loss:
+        return self.task.loss or CalibratedLogLoss()
 
     def loss(self, place: Place) -> float:
-        """Return the loss; infinite where the system cannot be solved."""
+        """Return the loss; NaN where the system cannot be solved."""
+        if place not in self.losses:
+            self.losses[place] = self._loss(place)
+        return self.losses[place]
+
+    def _loss(self, place: Place) -> float:
         ridge = self.choice.ridge * RIDGE_STEP ** place[1]
         if not ridge >= min(LEAST_RIDGE, self.choice.ridge):
-            return torch.inf
+            return torch.nan
         noise = ridge * self.task.data.total_weight  # the same among neighbours as among all rows
         try:
             found = [
@@ -173,10 +186,9 @@ class _Blocks:
                 for part, features in zip(self.parts, self._features(place[0]), strict=True)
             ]
         except NumericalError:
-            return torch.inf
+            return torch.nan
         outputs, rows = (list(each) for each in zip(*found, strict=True))
-        value = (self.task.loss or CalibratedLogLoss())(torch.cat(outputs), _joined(rows))[0]
-        return value if value == value else torch.inf
+        return self.measure(torch.cat(outputs), _joined(rows))[0]
 
     def _features(self, steps: int) -> list[Tensor]:
         """Return kernel matrices or features for these length scales, in single precision if that is enough."""

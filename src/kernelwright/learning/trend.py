@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 
 import torch
 
@@ -13,13 +12,13 @@ from kernelwright.errors import NumericalError
 from kernelwright.kernels import Kernel, WithTrend
 from kernelwright.learning.polish import RIDGE_STEP, Place, descend
 from kernelwright.numerics.threads import threads_for
-from kernelwright.objectives.losses import Loss
+from kernelwright.objectives.losses import Loss, half_log
 
 __all__ = ["find_trend"]
 
 STARTS = (0.05, 0.8)  # amplitudes to try first; if none pays, there is no trend
 AMPLITUDE_STEP = 4.0
-LEAST_GAIN = 2.0  # of half the log loss ratio times the rows: about what two superfluous numbers gain by chance
+LEAST_GAIN = 2.0  # of half the logarithm of the loss, times the rows: what two useless numbers rarely gain
 
 
 def find_trend(
@@ -56,14 +55,14 @@ def find_trend(
             return judge(start * AMPLITUDE_STEP ** at[0], RIDGE_STEP ** at[1])
 
         place, best = descend(value)
-    if not 0.5 * rows.n_units * math.log(max(without, 1e-300) / max(best, 1e-300)) > LEAST_GAIN:
+    if not rows.n_units * (without - best) > LEAST_GAIN:
         return None
     made.amplitude = start * AMPLITUDE_STEP ** place[0]
     return made, ridge * RIDGE_STEP ** place[1]
 
 
 class _Judge:
-    """Leave-one-out losses for amplitudes of the trend and factors on the ridge."""
+    """Half the logarithms of leave-one-out losses, for amplitudes of the trend and factors on the ridge."""
 
     def __init__(self, kernel: WithTrend, ridge: float, rows: TrainingSet, loss: Loss) -> None:
         B = kernel.lines(rows.points)
@@ -82,5 +81,4 @@ class _Judge:
             outputs = embed(K, self.rows, factor * self.ridge).leave_one_out()
         except NumericalError:
             return torch.inf
-        value = self.loss(outputs, self.rows)[0]
-        return value if value == value else torch.inf
+        return half_log(self.loss, self.loss(outputs, self.rows)[0])
