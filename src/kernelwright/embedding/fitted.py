@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from kernelwright.embedding.dual import embed, without_groups
 from kernelwright.embedding.primal import FeatureSums, left_out_residuals
 from kernelwright.embedding.support import KernelSupport, Support, nearest_other
 from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.errors import ExtrapolationWarning
 from kernelwright.features.fourier import Concatenated, RandomFourier
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.kernels import Kernel
@@ -28,6 +30,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["FEATURE_ROWS", "EmbeddedRows", "FittedEmbedding", "LeftOutRows", "kernel_blocks"]
 
 PREDICTED_ENTRIES = 2**20  # kernel values held at once during prediction: more would not stay in the cache
+FAR = 0.1  # support below which a row is unlike all training rows
 FEATURE_ROWS = 4096  # rows whose features are held at once
 
 
@@ -153,7 +156,10 @@ class FittedEmbedding:
         for _, some_outputs, some_support in self.blocks(X, points):
             outputs.append(some_outputs)
             supports.append(some_support)
-        return torch.cat(outputs), torch.cat(supports)
+        support = torch.cat(supports)
+        if X is not None and self.kernel.local is not self.kernel:
+            warn_of_extrapolation(support)
+        return torch.cat(outputs), support
 
     def blocks(
         self, X: Any, points: Tensor | None = None, n_rows: int | None = None
@@ -174,7 +180,9 @@ class FittedEmbedding:
                 Z = self.features(block).double()
                 yield Z, self.support(Z)
             return
-        for K, completed in local_blocks(self.kernel, self.points, points, n_rows=n_rows, single=self.predicts_in_single):
+        for K, completed in local_blocks(
+            self.kernel, self.points, points, n_rows=n_rows, single=self.predicts_in_single
+        ):
             support = self.support(K)
             yield completed(), support
 
@@ -195,8 +203,11 @@ class FittedEmbedding:
             return everywhere
         parts = [part for part in self.kernel.modules() if isinstance(part, HasLengthScales)]
         with torch.no_grad():
-            left = [(-(beyond / part.lengthscale).sum(1)).exp() for part in parts]
-        return torch.stack(left).max(0).values
+            left = torch.stack([(-(beyond / part.lengthscale).sum(1)).exp() for part in parts]).max(0).values
+        if self.kernel.local is self.kernel:
+            return left
+        # Beside a trend, length scales may be so long that nothing is far: a trend is trusted one deviation further.
+        return torch.minimum(left, (1.0 - beyond.amax(1)).clamp(max=0.0).exp())
 
     def row_weights(self, X: Any) -> np.ndarray:
         """Return ``A^-1 k(x)`` of Eq. (2) for the rows passed to fit; the system is solved again."""
@@ -249,6 +260,19 @@ class FittedEmbedding:
         change = (sample.weights / counts)[:, None] * residual
         outputs = sample.targets - residual + (self.prior - sample.prior)
         return LeftOutRows(basis, change, outputs, self.support(Z), sample.strata, counts, sample.groups)
+
+
+def warn_of_extrapolation(support: Tensor) -> None:
+    """Warn about rows where a linear trend goes on but no training row is near."""
+    n_far = int((support < FAR).sum())
+    if n_far:
+        warnings.warn(
+            f"{n_far} of {len(support)} rows are far from all training rows (support below {FAR}). The model has a "
+            "linear trend: raw outputs and predicted numbers follow it there, and probabilities return to the class "
+            "frequencies. To do without a trend, use learn=learning.Auto(trend=False).",
+            ExtrapolationWarning,
+            stacklevel=4,
+        )
 
 
 def kernel_blocks(

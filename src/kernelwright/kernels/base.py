@@ -92,11 +92,11 @@ class Kernel(Parametrised):
 
     @property
     def local(self) -> Kernel:
-        """The part that falls with distance, from which support is computed: all of the kernel, unless it has a trend."""
+        """The part that falls with distance, which support is computed from: the kernel itself, without its trend."""
         return self
 
     def usual_diag(self, X: Tensor) -> Tensor:
-        """Return the ``alpha^2`` by which learning measures complexity: a usual value, if few points have far larger ones."""
+        """Return the ``alpha^2`` by which learning measures complexity: a usual value, if a few points have more."""
         return self.sup_diag(X)
 
     def completed_(self, K: Tensor, X: Tensor, Z: Tensor | None = None) -> Tensor:

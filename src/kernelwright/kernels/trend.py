@@ -13,10 +13,10 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["WithTrend"]
 
-FARTHEST = 1000.0  # deviations; training values lie within sqrt(n), and a new one beyond counts as this far
+FARTHEST = 1000.0  # deviations that can be told apart after the squash; training values lie within sqrt(n)
+FLAT_FROM = 1000.0  # robust deviations: beyond, a trend stays as it is, so that one wild value cannot set its slope
 NORMAL_RANGE = 1.349  # the interquartile range of a normal distribution of deviation one
 ENOUGH_ROWS = 20_000  # for quartiles
-LEAST_RANGE = 0.05  # deviations; a column with a smaller range has most of its values in one place
 
 
 @saved("trend-kernel", fields="kernel", parameters="log_amplitude", buffers="centre width")
@@ -24,8 +24,8 @@ class WithTrend(Kernel):
     """``k(x, z) = kernel(x, z) + amplitude <b(x), b(z)> / d``, with b the d columns on their own scale.
 
     Points are the views of :class:`~kernelwright.inputs.scaling.TableViews`; b undoes their squash and standardises by
-    median and interquartile range, so one huge value does not set the scale. An embedding in this kernel
-    is that of ``kernel`` plus a linear trend, both solved at once.
+    median and interquartile range, so one huge value does not set the scale; it stops at 1000 of these units. An
+    embedding in this kernel is that of ``kernel`` plus a linear trend, both solved at once.
     """
 
     amplitude = Positive(1e-6, 1e4, vectors=False)
@@ -52,7 +52,7 @@ class WithTrend(Kernel):
 
     def lines(self, X: Tensor) -> Tensor:
         """Return the columns b on their own scale, divided by the root of their number."""
-        values = (_unsquashed(X) - self.centre) / self.width
+        values = ((_unsquashed(X) - self.centre) / self.width).clamp(-FLAT_FROM, FLAT_FROM)
         return values / math.sqrt(values.shape[1])
 
     def trend(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
@@ -98,7 +98,7 @@ def _middle_and_width(values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     mean = (weights @ values) / weights.sum()
     spread = ((weights @ (values - mean).square()) / weights.sum()).sqrt()
     width = (high - low) / NORMAL_RANGE
-    width = torch.where(width > LEAST_RANGE * spread, width, spread)
+    width = torch.where(width > 0, width, spread)  # at least half of the values are equal
     return middle, torch.where(width > 0, width, 1.0)
 
 

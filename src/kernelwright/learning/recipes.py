@@ -158,7 +158,6 @@ class _Stages:
         self.history.extend(result.history)
         return result
 
-
     def with_trend(self, rows: TrainingSet, loss: Loss) -> _Stages:
         """Return the stages with a kernel that has a linear trend, if that pays."""
         n = self.task.data.total_weight

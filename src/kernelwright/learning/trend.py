@@ -10,7 +10,7 @@ from kernelwright.embedding.dual import embed
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.kernels import Kernel, WithTrend
-from kernelwright.learning.polish import RIDGE_STEP, Place, descend
+from kernelwright.learning.polish import RIDGE_MOVES, RIDGE_STEP, Place, descend
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import Loss, half_log
 
@@ -49,7 +49,7 @@ def find_trend(
         start = min(STARTS, key=judge)
         if not judge(start) < without:
             return None
-        without = min(without, judge(0.0, 1.0 / RIDGE_STEP), judge(0.0, RIDGE_STEP))
+        _, without = descend(lambda at: judge(0.0, RIDGE_STEP ** at[1]), moves=RIDGE_MOVES)
 
         def value(at: Place) -> float:
             return judge(start * AMPLITUDE_STEP ** at[0], RIDGE_STEP ** at[1])
