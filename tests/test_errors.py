@@ -15,6 +15,7 @@ from kernelwright import errors
         ("WorkerLostError", RuntimeError),
         ("NumericalRepairWarning", UserWarning),
         ("PrecisionWarning", UserWarning),
+        ("ExtrapolationWarning", UserWarning),
         ("CollapseWarning", UserWarning),
         ("DistanceMatrixWarning", UserWarning),
     ],

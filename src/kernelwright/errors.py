@@ -37,6 +37,10 @@ class DistanceMatrixWarning(UserWarning):
     """A similarity matrix looks like a distance matrix; the message says what to do if it is one."""
 
 
+class ExtrapolationWarning(UserWarning):
+    """Rows far from all training rows are predicted by a linear trend; the message says how many."""
+
+
 class ModelFileError(ValueError):
     """A file cannot be loaded as a model; the message says what is wrong with it and what to do."""
 

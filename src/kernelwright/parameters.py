@@ -215,6 +215,12 @@ class Parametrised(nn.Module):
             if isinstance(child, Parametrised):
                 child.tie_()
 
+    def stretch_(self, factor: float) -> None:
+        """Multiply all length scales that are learned by a factor."""
+        for child in self.children():
+            if isinstance(child, Parametrised):
+                child.stretch_(factor)
+
     def penalty(self) -> Tensor:
         """Return a shrinkage term of the learnable numbers (spread of length scales), added by some objectives."""
         parts = [child.penalty() for child in self.children() if isinstance(child, Parametrised)]

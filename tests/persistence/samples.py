@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression
 from torch import nn
@@ -181,6 +182,10 @@ def _kernels() -> Iterator[Sample]:
     ):
         yield alone(kernel)
     yield alone(kernels.Tabular(1.0), np.hstack([NEW, NEW]))
+    yield alone(
+        kernels.WithTrend(kernels.Tabular(1.0), 2.0).prepared(torch.from_numpy(np.hstack([X, X]))),
+        np.hstack([NEW, NEW]),
+    )
     yield alone(kernels.Spectrum(2), STRINGS[:4])
     yield alone(kernels.KroneckerDelta(), np.array([[0.0], [1.0], [0.0]]))
     yield Sample(kernels.Precomputed())

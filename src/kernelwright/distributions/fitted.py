@@ -26,6 +26,7 @@ JUDGED = 2000  # left-out rows that are enough to weigh the two parts
 NARROWED = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
 MISCOVERED = 0.25  # one hundredth of coverage counts as much as a quarter of a hundredth of the CRPS
 LARGEST_WEIGHT = 0.99  # of a table of thresholds, which has no tails: no target may have the density zero
+WIDEST = 2.0  # the log of a scale that follows a trend, in deviations of the target
 SMALLEST_WEIGHT = 0.03  # of a part that is worth its columns
 
 
@@ -47,6 +48,9 @@ class DistributionLink:
         Weight of the model against the marginal distribution.
     narrowed : float
         Factor on the scale: beside a broad direct estimate, a narrower one has the least CRPS.
+    trend : bool
+        Whether the location follows a linear trend where there is no support. Its scale is then at least the marginal
+        one. Otherwise the distribution is the marginal one there.
     """
 
     scale: TargetScale
@@ -55,17 +59,22 @@ class DistributionLink:
     marginal: np.ndarray
     trust: float = 1.0
     narrowed: float = 1.0
+    trend: bool = False
 
     def __call__(
         self, location: np.ndarray, log_scale: np.ndarray, direct: np.ndarray | None, support: np.ndarray
     ) -> Prediction:
         """Return the distributions; without support they are the marginal one."""
-        near = self.trust * np.clip(support, 0.0, 1.0)
-        share = near * (1.0 - self.direct)
+        supported = np.clip(support, 0.0, 1.0)
+        if self.trend:
+            log_scale = _widened(log_scale, supported)
+        near = self.trust * (np.ones_like(supported) if self.trend else supported)
+        by_table = self.trust * supported * self.direct
+        share = near - by_table
         table = (1.0 - near)[:, None] * self.marginal
         if self.direct > 0:
             assert direct is not None
-            table = table + (near * self.direct)[:, None] * self.scale.thresholds.distribution(direct)
+            table = table + by_table[:, None] * self.scale.thresholds.distribution(direct)
         table = table / np.maximum(1.0 - share, 1e-12)[:, None]
         table[share >= 1.0] = self.marginal
         return self._mixture(self._smooth(location, log_scale), table, share)
@@ -92,6 +101,12 @@ class DistributionLink:
         rounded = smooth.cdf(np.broadcast_to(between, (len(share), len(between))))
         below = share[:, None] * np.hstack([rounded, np.ones((len(share), 1))]) + (1.0 - share)[:, None] * table
         return DiscretePrediction(scale.values, below)
+
+
+def _widened(log_scale: np.ndarray, supported: np.ndarray) -> np.ndarray:
+    """Return scales that grow to the marginal one, which is one, as support falls to zero."""
+    known = np.minimum(log_scale, WIDEST)
+    return supported * known + (1.0 - supported) * np.maximum(known, 0.0)
 
 
 @saved("left-out-target")
@@ -128,13 +143,19 @@ def log_residuals(residuals: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def fit_distribution(
-    scale: TargetScale, rows: LeftOutTarget, marginal: np.ndarray, direct: float | None, trust: float = 1.0
+    scale: TargetScale,
+    rows: LeftOutTarget,
+    marginal: np.ndarray,
+    direct: float | None,
+    trust: float = 1.0,
+    *,
+    trend: bool = False,
 ) -> DistributionLink:
     """Fit the shape of the residuals, and the weight of the direct estimate unless it is given."""
     residuals = scale.encode(rows.y) - rows.location
     spread = np.maximum(np.exp(np.clip(rows.log_scale, -50.0, 50.0)), scale.least_scale(rows.location))
     shape = ResidualShape.fit(residuals / spread, rows.weights)
-    link = DistributionLink(scale, shape, 0.0 if direct is None else direct, marginal, trust)
+    link = DistributionLink(scale, shape, 0.0 if direct is None else direct, marginal, trust, trend=trend)
     if direct is not None or rows.direct is None:
         return link
     weight, narrowed = min((_stacked(link, rows.some(JUDGED), each) for each in NARROWED), key=itemgetter(0))[1:]

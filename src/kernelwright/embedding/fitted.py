@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from kernelwright.embedding.dual import embed, without_groups
 from kernelwright.embedding.primal import FeatureSums, left_out_residuals
 from kernelwright.embedding.support import KernelSupport, Support, nearest_other
 from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.errors import ExtrapolationWarning
 from kernelwright.features.fourier import Concatenated, RandomFourier
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.kernels import Kernel
@@ -28,6 +30,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["FEATURE_ROWS", "EmbeddedRows", "FittedEmbedding", "LeftOutRows", "kernel_blocks"]
 
 PREDICTED_ENTRIES = 2**20  # kernel values held at once during prediction: more would not stay in the cache
+FAR = 0.1  # support below which a row is unlike all training rows
 FEATURE_ROWS = 4096  # rows whose features are held at once
 
 
@@ -153,7 +156,10 @@ class FittedEmbedding:
         for _, some_outputs, some_support in self.blocks(X, points):
             outputs.append(some_outputs)
             supports.append(some_support)
-        return torch.cat(outputs), torch.cat(supports)
+        support = torch.cat(supports)
+        if X is not None and self.kernel.local is not self.kernel:
+            warn_of_extrapolation(support)
+        return torch.cat(outputs), support
 
     def blocks(
         self, X: Any, points: Tensor | None = None, n_rows: int | None = None
@@ -161,16 +167,24 @@ class FittedEmbedding:
         """Yield kernel values with the training points (or features), raw outputs and support, in blocks of rows."""
         points = self.encode(X) if points is None else points
         reach, start = self._reach(X, points), 0
-        if self.features is None:
-            single = self.predicts_in_single
-            values_of = kernel_blocks(self.kernel, self.points, points, n_rows=n_rows, single=single)
-        else:
-            values_of = (self.features(block).double() for block in points.split(n_rows or FEATURE_ROWS))
         with torch.no_grad():
-            for values in values_of:
+            for values, support in self._values_and_support(points, n_rows):
                 outputs = self.prior + thin_product(values, self.coefficients.to(values.dtype))
-                yield values, finite(outputs, start), self.support(values) * reach[start : start + len(values)]
+                yield values, finite(outputs, start), support * reach[start : start + len(values)]
                 start += len(values)
+
+    def _values_and_support(self, points: Tensor, n_rows: int | None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield kernel values or features, and the support of the part of the kernel that falls with distance."""
+        if self.features is not None:
+            for block in points.split(n_rows or FEATURE_ROWS):
+                Z = self.features(block).double()
+                yield Z, self.support(Z)
+            return
+        for K, completed in local_blocks(
+            self.kernel, self.points, points, n_rows=n_rows, single=self.predicts_in_single
+        ):
+            support = self.support(K)
+            yield completed(), support
 
     def _reach(self, X: Any, points: Tensor) -> Tensor:
         """Return the share of support that is left outside the training range, which the kernel does not see.
@@ -189,8 +203,11 @@ class FittedEmbedding:
             return everywhere
         parts = [part for part in self.kernel.modules() if isinstance(part, HasLengthScales)]
         with torch.no_grad():
-            left = [(-(beyond / part.lengthscale).sum(1)).exp() for part in parts]
-        return torch.stack(left).max(0).values
+            left = torch.stack([(-(beyond / part.lengthscale).sum(1)).exp() for part in parts]).max(0).values
+        if self.kernel.local is self.kernel:
+            return left
+        # Beside a trend, length scales may be so long that nothing is far: a trend is trusted one deviation further.
+        return torch.minimum(left, (1.0 - beyond.amax(1)).clamp(max=0.0).exp())
 
     def row_weights(self, X: Any) -> np.ndarray:
         """Return ``A^-1 k(x)`` of Eq. (2) for the rows passed to fit; the system is solved again."""
@@ -216,7 +233,10 @@ class FittedEmbedding:
 
     def _without_points(self, targets: Tensor) -> LeftOutRows:
         V, data = self.coefficients, self.rows.training_set(self.points, targets, self.prior)
-        K, noise = self.kernel.matrix(data.points), data.noise(self.ridge)
+        K, noise = self.kernel.local.matrix(data.points), data.noise(self.ridge)
+        assert isinstance(self.support, KernelSupport)
+        support = self.support.relative(nearest_other(K, data))
+        self.kernel.completed_(K, data.points)
         inverse = embed(K, data, self.ridge).factor.into_inverse_()
         counts = torch.from_numpy(np.bincount(self.rows.place, minlength=len(data))).double()
         # Outputs at the points are targets minus noise times coefficients, also for the embedding without a row.
@@ -227,8 +247,6 @@ class FittedEmbedding:
         else:
             change = without_groups(lambda rows: inverse[rows[:, :, None], rows[:, None, :]], V, data.groups)
             outputs = self.prior + K @ V + noise[:, None] * V - change
-        assert isinstance(self.support, KernelSupport)
-        support = self.support.relative(nearest_other(K, data))
         return LeftOutRows(inverse, change, outputs, support, data.strata, counts, data.groups)
 
     def _without_features(self) -> LeftOutRows:
@@ -244,14 +262,40 @@ class FittedEmbedding:
         return LeftOutRows(basis, change, outputs, self.support(Z), sample.strata, counts, sample.groups)
 
 
+def warn_of_extrapolation(support: Tensor) -> None:
+    """Warn about rows where a linear trend goes on but no training row is near."""
+    n_far = int((support < FAR).sum())
+    if n_far:
+        warnings.warn(
+            f"{n_far} of {len(support)} rows are far from all training rows (support below {FAR}). The model has a "
+            "linear trend: raw outputs and predicted numbers follow it there, and probabilities return to the class "
+            "frequencies. To do without a trend, use learn=learning.Auto(trend=False).",
+            ExtrapolationWarning,
+            stacklevel=4,
+        )
+
+
 def kernel_blocks(
     kernel: Kernel, training: Tensor, points: Tensor, *, n_rows: int | None = None, single: bool = False
 ) -> Iterator[Tensor]:
     """Yield kernel values of new points with training points, in blocks of rows."""
+    for _, completed in local_blocks(kernel, training, points, n_rows=n_rows, single=single):
+        yield completed()
+
+
+def local_blocks(
+    kernel: Kernel, training: Tensor, points: Tensor, *, n_rows: int | None = None, single: bool = False
+) -> Iterator[tuple[Tensor, Callable[[], Tensor]]]:
+    """Yield values of the local part of a kernel, and a function that completes them in the same memory."""
     if single and kernel.takes_vectors:
         kernel, training, points = copy.deepcopy(kernel).float(), training.float(), points.float()
     rows = n_rows or max(1, PREDICTED_ENTRIES // max(len(training), 1))
     for number, block in enumerate(points.split(rows)):
         with torch.no_grad():
-            K = kernel.forward(block, training)
-        yield K if kernel.bounded else finite(K, number * rows)
+            K = kernel.local.forward(block, training)
+
+        def completed(K: Tensor = K, block: Tensor = block, first: int = number * rows) -> Tensor:
+            whole = kernel.completed_(K, block, training)
+            return whole if kernel.bounded else finite(whole, first)
+
+        yield K, completed

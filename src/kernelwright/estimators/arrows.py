@@ -203,6 +203,8 @@ def learn(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.Genera
         precision=solver.precision,
         callback=plan.callback,
         warm=plan.warm,
+        kept=solver.share_kept(len(data)),
+        views=plan.default_kernel,
         average=plan.averages and plan.default_kernel and solver.word == "exact",
         fine_steps=plan.fine_steps,
     )

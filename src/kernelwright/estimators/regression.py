@@ -204,7 +204,7 @@ def spread_of(kernel: Kernel, solution: Solution, solver: Solver, targets: Numbe
         )
         marginal = _marginal(scale, y[:, j], rows.weights.numpy())
         given = _weight_of_direct(scale, how)
-        link = fit_distribution(scale, target, marginal, given, trust[j])
+        link = fit_distribution(scale, target, marginal, given, trust[j], trend=kernel.local is not kernel)
         if link.direct > 0:
             kept.append(1 + j)
         links.append(link)

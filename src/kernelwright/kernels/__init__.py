@@ -6,6 +6,7 @@ from kernelwright.kernels.feature import FeatureKernel
 from kernelwright.kernels.precomputed import Precomputed
 from kernelwright.kernels.string import Spectrum
 from kernelwright.kernels.tabular import Tabular
+from kernelwright.kernels.trend import WithTrend
 from kernelwright.kernels.vector import Gaussian, KroneckerDelta, Laplace, Linear, Matern, Polynomial, RationalQuadratic
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "Spectrum",
     "Sum",
     "Tabular",
+    "WithTrend",
 ]

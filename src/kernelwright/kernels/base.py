@@ -91,6 +91,19 @@ class Kernel(Parametrised):
         return False
 
     @property
+    def local(self) -> Kernel:
+        """The part that falls with distance, which support is computed from: the kernel itself, without its trend."""
+        return self
+
+    def usual_diag(self, X: Tensor) -> Tensor:
+        """Return the ``alpha^2`` by which learning measures complexity: a usual value, if a few points have more."""
+        return self.sup_diag(X)
+
+    def completed_(self, K: Tensor, X: Tensor, Z: Tensor | None = None) -> Tensor:
+        """Add to a matrix of the local part, in its memory, what makes it one of this kernel."""
+        return K
+
+    @property
     def definite(self) -> bool:
         """Whether the kernel is positive definite by construction; a learned kernel may not be."""
         return all(child.definite for child in self.children() if isinstance(child, Kernel))
@@ -194,7 +207,8 @@ def _lift(value: Kernel | float) -> Kernel:
     return value if isinstance(value, Kernel) else Constant(value)
 
 
-def _prefixed(prefix: str, gradients: Gradients) -> Gradients:
+def prefixed(prefix: str, gradients: Gradients) -> Gradients:
+    """Return the gradients of a part under the names that they have in the whole."""
     return {f"{prefix}.{name}": gradient for name, gradient in gradients.items()}
 
 
@@ -254,7 +268,7 @@ class Sum(_Pair):
         (K_left, back_left), (K_right, back_right) = self.left.vjp(X), self.right.vjp(X)
         return (
             K_left + K_right,
-            lambda dK: _prefixed("left", back_left(dK.clone())) | _prefixed("right", back_right(dK)),
+            lambda dK: prefixed("left", back_left(dK.clone())) | prefixed("right", back_right(dK)),
         )
 
 
@@ -277,7 +291,7 @@ class Product(_Pair):
         (K_left, back_left), (K_right, back_right) = self.left.vjp(X), self.right.vjp(X)
         return (
             K_left * K_right,
-            lambda dK: _prefixed("left", back_left(dK * K_right)) | _prefixed("right", back_right(dK * K_left)),
+            lambda dK: prefixed("left", back_left(dK * K_right)) | prefixed("right", back_right(dK * K_left)),
         )
 
 
@@ -311,7 +325,7 @@ class Scaled(Kernel):
 
         def pullback(dK: Tensor) -> Gradients:
             own = {"log_factor": factor * (dK * K).sum()} if self.log_factor.requires_grad else {}
-            return own | _prefixed("kernel", back(factor * dK))
+            return own | prefixed("kernel", back(factor * dK))
 
         return factor * K, pullback
 
@@ -371,7 +385,7 @@ class ConvexSum(Kernel):
         def pullback(dK: Tensor) -> Gradients:
             gradients: Gradients = {}
             for b, (_, back) in enumerate(parts):
-                gradients |= _prefixed(f"parts.{b}", back(w[b] * dK))
+                gradients |= prefixed(f"parts.{b}", back(w[b] * dK))
             if self.logit_weights.requires_grad:
                 gradients["logit_weights"] = simplex_gradient(w, torch.stack([(dK * K).sum() for K, _ in parts]))
             return gradients

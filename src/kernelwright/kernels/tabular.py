@@ -133,6 +133,11 @@ class Tabular(LengthScaled):
         if self.log_lengthscale.ndim == 0:
             self.lengthscale = self.lengthscale.detach().expand(z.shape[1])
 
+    def stretch_(self, factor: float) -> None:
+        super().stretch_(factor)
+        if self.log_smooth.requires_grad:
+            self.smooth = factor * self.smooth.detach()
+
     def penalty(self) -> Tensor:
         """Sum the spread of length scales, half the squared distance of the mixture from its start, and a weak pull.
 

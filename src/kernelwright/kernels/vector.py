@@ -74,6 +74,10 @@ class HasLengthScales(Parametrised):
         if self.log_lengthscale.requires_grad:
             self.lengthscale = self.log_lengthscale.detach().mean().exp()
 
+    def stretch_(self, factor: float) -> None:
+        if self.log_lengthscale.requires_grad:
+            self.lengthscale = factor * self.lengthscale.detach()
+
     def penalty(self) -> Tensor:
         """Return half the squared spread of the log length scales."""
         return 0.5 * ((self.log_lengthscale - self.log_lengthscale.mean()) ** 2).sum()

@@ -37,6 +37,8 @@ class LearningTask:
     precision: str = "double"  # of factors; "auto" is single for very many rows
     callback: Callable[[Step], Any] | None = None
     warm: bool = False  # kernel and ridge come from an earlier fit: refine them
+    kept: float = 1.0  # the share of the rows that the solver keeps as points; zero if it works by other features
+    views: bool = False  # points are the views of a table: the default recipe may add a linear trend
     average: bool = False  # the default recipe may return the mean of two kernels
     fine_steps: int | None = None  # of the last stage of the default recipe
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.kernels import ConvexSum
+from kernelwright.kernels import ConvexSum, Kernel, WithTrend
 from kernelwright.learning.base import MANY, SHARES, Choice, LearningMethod, LearningTask
 from kernelwright.learning.loop import Step, TrainingResult, train
 from kernelwright.learning.methods import WEIGHT
 from kernelwright.learning.optimisers import LBFGS
+from kernelwright.learning.polish import POLISHED_FROM, polish
+from kernelwright.learning.trend import find_trend
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives import CalibratedLogLoss, Hyperparameters, LeaveOneOutObjective
 from kernelwright.objectives.losses import BRIER, Loss
@@ -49,6 +51,12 @@ class Auto(LearningMethod):
         Maximum number of steps in each stage; ``None`` is the recipe's own number.
     tol : float, default=1e-5
         A stage ends when the objective changes by less, relative to its size.
+    trend : bool, default=True
+        Whether the default kernel may get a linear trend in the columns (:class:`kernelwright.kernels.WithTrend`). It
+        gets one if that lowers the leave-one-out loss clearly.
+    polish : bool or "auto", default="auto"
+        Whether a last step multiplies all length scales by one factor and the ridge by another, chosen by the left-out
+        loss of neighbouring rows (:mod:`kernelwright.learning.polish`). "auto" polishes from 2000 rows on.
     kernel_share, holdout_share : float or None, default=None
         See :class:`~kernelwright.learning.base.LearningMethod`.
     """
@@ -59,6 +67,8 @@ class Auto(LearningMethod):
         "complexity_weight": WEIGHT,
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "trend": ["boolean"],
+        "polish": ["boolean", StrOptions({"auto"})],
     }
 
     def __init__(
@@ -67,12 +77,16 @@ class Auto(LearningMethod):
         *,
         max_iter: int | None = None,
         tol: float = STAGE_TOL,
+        trend: bool = True,
+        polish: bool | str = "auto",
         kernel_share: float | None = None,
         holdout_share: float | None = None,
     ) -> None:
         self.complexity_weight = complexity_weight
         self.max_iter = max_iter
         self.tol = tol
+        self.trend = trend
+        self.polish = polish
         self.kernel_share = kernel_share
         self.holdout_share = holdout_share
 
@@ -81,6 +95,12 @@ class Auto(LearningMethod):
         return LEARNED_FROM
 
     def choose(self, task: LearningTask) -> Choice:  # noqa: D102
+        choice, stopped = self._stages(task)
+        worth = len(task.data) > POLISHED_FROM if self.polish == "auto" else bool(self.polish)
+        return polish(choice, task) if worth and not stopped else choice
+
+    def _stages(self, task: LearningTask) -> tuple[Choice, bool]:
+        """Run the stages on samples; return their choice, and whether the user stopped them."""
         data, kernel, loss = task.data, task.kernel, task.loss or CalibratedLogLoss()
         reached = [least for least in WORTH_MORE if len(data) > least]
         fine_rows, fine_steps = WORTH_MORE[max(reached)] if reached else (FINE_ROWS, FINE_STEPS)
@@ -89,19 +109,22 @@ class Auto(LearningMethod):
         stages = _Stages(self, task, Hyperparameters(kernel, self._start_ridge(task)))
         if task.warm:
             result = stages.run(fine, loss, task.fine_steps or fine_steps)
-            return Choice(kernel, stages.ridge, result.value, stages.history, result.message)
+            return Choice(kernel, stages.ridge, result.value, stages.history, result.message), result.stopped
         kernel.tie_()
         result = stages.run(coarse, task.loss or BRIER, START_STEPS)
         if not result.stopped:
             result = stages.run(coarse, loss, COARSE_STEPS)
+        if self.trend and task.views and task.kept and not result.stopped:
+            stages = stages.with_trend(coarse, loss)
+        kernel = stages.hyper.kernel
         kernel.prepare_(fine.points, fine.weights)
         equal, equal_ridge = copy.deepcopy(kernel), stages.ridge
         if not result.stopped:
             result = stages.run(fine, loss, task.fine_steps or fine_steps)
         ridge = stages.ridge
         if task.average and not result.stopped:
-            kernel, ridge = ConvexSum([equal, kernel]), math.sqrt(equal_ridge * ridge)
-        return Choice(kernel, ridge, result.value, stages.history, result.message)
+            kernel, ridge = _mean(equal, kernel), math.sqrt(equal_ridge * ridge)
+        return Choice(kernel, ridge, result.value, stages.history, result.message), result.stopped
 
     def _start_ridge(self, task: LearningTask) -> float:
         return USUAL_NOISE / task.data.total_weight if isinstance(task.ridge, str) else float(task.ridge)
@@ -134,6 +157,24 @@ class _Stages:
         self.hyper.ridge = self.ridge * rows.total_weight / n
         self.history.extend(result.history)
         return result
+
+    def with_trend(self, rows: TrainingSet, loss: Loss) -> _Stages:
+        """Return the stages with a kernel that has a linear trend, if that pays."""
+        n = self.task.data.total_weight
+        found = find_trend(self.hyper.kernel, self.ridge * n / rows.total_weight, rows, loss, self.task.data)
+        if found is None:
+            return self
+        kernel, ridge = found
+        return replace(self, hyper=Hyperparameters(kernel, ridge * rows.total_weight / n))
+
+
+def _mean(equal: Kernel, free: Kernel) -> Kernel:
+    """Return the mean of the kernels of two stages, which share a trend if they have one."""
+    if not (isinstance(equal, WithTrend) and isinstance(free, WithTrend)):
+        return ConvexSum([equal, free])
+    free.kernel = ConvexSum([equal.kernel, free.kernel])
+    free.amplitude = (equal.amplitude * free.amplitude).sqrt()
+    return free
 
 
 STAGE_NAMES = {"BrierLoss": "brier", "CalibratedLogLoss": "calibrated", "ClippedLogLoss": "log"}

@@ -69,7 +69,7 @@ class Objective(ABC):
         memory = None if workspace is None else workspace.matrix("factor", len(data))
         K, pullback = kernel.vjp_in(workspace, data.points)
         with torch.enable_grad():
-            sup = kernel.sup_diag(data.points)
+            sup = kernel.usual_diag(data.points)
         terms = self.dual(K, data, Setting(ridge, tau, float(sup.detach()), self.loss, self.precision), memory)
         d_kernel = terms.d_kernel
         if isinstance(d_kernel, Outer) and not kernel.takes_outer:

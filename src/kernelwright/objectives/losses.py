@@ -25,6 +25,7 @@ __all__ = [
     "brier_loss",
     "clipped_log_loss",
     "complexity_multiplier",
+    "half_log",
     "loss_named",
 ]
 
@@ -153,6 +154,18 @@ class CalibratedLogLoss:
 
 
 LOG_LOSS, BRIER = ClippedLogLoss(), BrierLoss()
+
+
+def half_log(loss: Loss, value: float) -> float:
+    """Return half the logarithm of a loss, infinite for NaN: differences do not depend on the unit of squared errors.
+
+    Times the number of rows, a difference is a gain in log likelihood if residuals are normal.
+    """
+    if math.isnan(value):
+        return math.inf
+    if isinstance(loss, LogSquaredLoss):
+        return value
+    return 0.5 * (value if isinstance(loss, LogCrpsLoss) else math.log(max(value, SMALLEST_ERROR)))
 
 
 def loss_named(word: str, epsilon: float = EPSILON) -> Loss:

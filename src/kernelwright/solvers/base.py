@@ -51,6 +51,10 @@ class Solver(Option):
             found.append(SolvedColumns(embedding.coefficients, outputs))
         return found
 
+    def share_kept(self, n_rows: int) -> float:
+        """Return the share of the rows that the solution keeps as points; zero if it uses features or picks rows."""
+        return 0.0
+
     @property
     def advice(self) -> str:
         """What to do if memory is short."""

@@ -58,6 +58,9 @@ class Exact(Solver):
     def n_bytes(self, n_rows: int) -> float:  # noqa: D102
         return 4 * 8.0 * n_rows**2  # matrix, factor and two copies; in double, which single precision may fall back to
 
+    def share_kept(self, n_rows: int) -> float:  # noqa: D102
+        return 1.0
+
     @property
     def advice(self) -> str:  # noqa: D102
         return "Use solver='nystroem' if the estimator has it ('auto' does), or fit on a sample of the rows."
@@ -75,13 +78,17 @@ def solve_exactly(kernel: Kernel, data: TrainingSet, ridge: float, *, precision:
     """Solve the dual form on all rows, in double precision unless "single"; leave-one-out is in closed form."""
     if precision == "single" and (found := _exact_in_single(kernel, data, ridge)) is not None:
         return found
-    K = kernel.matrix(data.points)
-    return _dual_solution(embed(K, data, ridge), nearest_other(K, data), "double")
+    K = kernel.local.matrix(data.points)
+    nearest = nearest_other(K, data)
+    return _dual_solution(embed(kernel.completed_(K, data.points), data, ridge), nearest, "double")
 
 
 def _exact_in_single(kernel: Kernel, data: TrainingSet, ridge: float) -> Solution | None:
     """Solve with matrix and factor in single precision; return None, with a warning, if that is not accurate."""
-    K = copy.deepcopy(kernel).to(torch.float32).matrix(data.points.to(torch.float32)).to(torch.float32)
+    rounded, points = copy.deepcopy(kernel).to(torch.float32), data.points.to(torch.float32)
+    K = rounded.local.matrix(points).to(torch.float32)
+    nearest = nearest_other(K, data).double()
+    rounded.completed_(K, points)
     try:
         embedding = embed_in_single(K, data, ridge)
     except NumericalError as error:
@@ -94,7 +101,7 @@ def _exact_in_single(kernel: Kernel, data: TrainingSet, ridge: float) -> Solutio
     if not residual <= SINGLE_RESIDUAL:  # also if it is NaN
         warn_of_fallback(f"A kernel matrix in single precision leaves a residual of {residual:.1e}.")
         return None
-    return _dual_solution(embedding, nearest_other(K, data).double(), "single")
+    return _dual_solution(embedding, nearest, "single")
 
 
 def _dual_solution(embedding: DualEmbedding, nearest: Tensor, precision: str) -> Solution:

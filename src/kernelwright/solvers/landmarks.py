@@ -74,6 +74,9 @@ class Landmarks(Solver):
         blocks = 4 * 8.0 * min(n_rows * size, LANDMARK_KERNEL_VALUES)
         return (kept if kept < 0.5 * free_memory() else 0.0) + blocks + 6 * 8.0 * size**2
 
+    def share_kept(self, n_rows: int) -> float:  # noqa: D102
+        return self.size(n_rows) / n_rows
+
     def solve(  # noqa: D102
         self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator
     ) -> Solution:

@@ -58,6 +58,8 @@ def judged_by_new_rows(
 ) -> tuple[LeftOutOutputs, Support]:
     """Return outputs and support, by coefficients at some points, of rows that were not used to solve for them."""
     with torch.no_grad():
-        K = kernel.forward(rows.points, points)
-    support = KernelSupport.of(K.max(1).values, rows.weights)
-    return LeftOutOutputs(K @ coefficients + rows.prior, rows, support(K)), support
+        K = kernel.local.forward(rows.points, points)
+        support = KernelSupport.of(K.max(1).values, rows.weights)
+        near = support(K)
+        outputs = kernel.completed_(K, rows.points, points) @ coefficients + rows.prior
+    return LeftOutOutputs(outputs, rows, near), support
