@@ -31,6 +31,7 @@ __all__ = ["FEATURE_ROWS", "EmbeddedRows", "FittedEmbedding", "LeftOutRows", "ke
 
 PREDICTED_ENTRIES = 2**20  # kernel values held at once during prediction: more would not stay in the cache
 FAR = 0.1  # support below which a row is unlike all training rows
+TRUSTED = 3.0  # deviations beyond the training range up to which a trend is trusted
 FEATURE_ROWS = 4096  # rows whose features are held at once
 
 
@@ -206,8 +207,8 @@ class FittedEmbedding:
             left = torch.stack([(-(beyond / part.lengthscale).sum(1)).exp() for part in parts]).max(0).values
         if self.kernel.local is self.kernel:
             return left
-        # Beside a trend, length scales may be so long that nothing is far: a trend is trusted one deviation further.
-        return torch.minimum(left, (1.0 - beyond.amax(1)).clamp(max=0.0).exp())
+        # Beside a trend, length scales may be so long that nothing is far: it is trusted a few deviations further.
+        return torch.minimum(left, (TRUSTED - beyond.amax(1)).clamp(max=0.0).exp())
 
     def row_weights(self, X: Any) -> np.ndarray:
         """Return ``A^-1 k(x)`` of Eq. (2) for the rows passed to fit; the system is solved again."""
