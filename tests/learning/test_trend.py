@@ -87,7 +87,7 @@ def linear_classes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("solver", ["exact", kw.solvers.Landmarks(150)])
 def test_linear_classes_are_better_with_a_trend(solver):
-    (X, y), (X_new, y_new) = linear_classes(200, 0), linear_classes(2000, 1)
+    (X, y), (X_new, y_new) = linear_classes(400, 0), linear_classes(2000, 1)
     models = [
         kw.EmbeddingClassifier(learn=Auto(trend=t), solver=solver, random_state=0).fit(X, y) for t in (True, False)
     ]
@@ -97,7 +97,7 @@ def test_linear_classes_are_better_with_a_trend(solver):
 
 
 def test_support_does_not_see_the_trend_and_far_rows_warn():
-    X, y = linear_classes(200, 0)
+    X, y = linear_classes(400, 0)
     model = kw.EmbeddingClassifier(random_state=0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -121,7 +121,7 @@ def test_a_regressor_follows_the_trend_with_at_least_the_marginal_spread():
 
 
 def test_prediction_sets_and_files_work_with_a_trend(tmp_path):
-    X, y = linear_classes(200, 0)
+    X, y = linear_classes(400, 0)
     model = kw.EmbeddingClassifier(random_state=0).fit(X, y)
     kw.save(model, tmp_path / "m.kw")
     np.testing.assert_array_equal(kw.load(tmp_path / "m.kw").predict_proba(X), model.predict_proba(X))
@@ -130,4 +130,4 @@ def test_prediction_sets_and_files_work_with_a_trend(tmp_path):
     again = kw.EmbeddingClassifier(random_state=0, warm_start=True).fit(X, y)
     assert isinstance(again.fit(X, y).kernel_, WithTrend)
     sets = kw.PredictionSets(kw.EmbeddingClassifier(random_state=0), method="leave-one-out").fit(X, y)
-    assert np.mean(sets.predict_set(X)[np.arange(200), y]) > 0.8
+    assert np.mean(sets.predict_set(X)[np.arange(400), y]) > 0.8
