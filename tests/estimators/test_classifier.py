@@ -204,7 +204,7 @@ def test_adam_stops_when_it_no_longer_gains(moons):
 
 def test_the_printed_complexity_weight_collapses_and_warns(moons):
     X, y = moons
-    with pytest.warns(CollapseWarning, match="class frequencies"):
+    with pytest.warns(CollapseWarning, match="overall frequencies"):
         model = EmbeddingClassifier(Gaussian(), learn=Rademacher("4e")).fit(X, y)
     assert np.ptp(model.raw_outputs(X), axis=0).max() < 0.05
     with warnings.catch_warnings():

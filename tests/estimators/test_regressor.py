@@ -90,13 +90,24 @@ class TestDistribution:
         sample = fitted.quantile(X, (np.arange(500) + 0.5) / 500)
         assert fitted.crps(X, y) == pytest.approx(scoringrules.crps_ensemble(y, sample, backend="numpy"), rel=0.01)
 
-    def test_far_from_the_data_it_is_the_distribution_of_all_targets(self, fitted):
-        _, y, _, _ = wave(400)
-        far = np.full((1, 2), 500.0)
-        assert fitted.support(far)[0] < 1e-6
-        assert fitted.quantile(far, [0.1, 0.5, 0.9])[0] == pytest.approx(np.quantile(y, [0.1, 0.5, 0.9]), abs=0.06)
-        mean, std = fitted.predict(far, return_std=True)
+    def test_far_from_the_data_it_is_the_distribution_of_all_targets(self):
+        X = np.random.default_rng(0).uniform(-2, 2, (300, 1))  # an even function has no linear trend
+        y = np.cos(3 * X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=300)
+        model, far = EmbeddingRegressor(random_state=0).fit(X, y), np.full((1, 1), 500.0)
+        assert model.support(far)[0] < 1e-6
+        assert model.quantile(far, [0.1, 0.5, 0.9])[0] == pytest.approx(np.quantile(y, [0.1, 0.5, 0.9]), abs=0.06)
+        mean, std = model.predict(far, return_std=True)
         assert (mean[0], std[0]) == pytest.approx((y.mean(), y.std()), abs=0.06)
+
+    def test_where_a_trend_was_chosen_the_location_follows_it_and_the_spread_is_the_marginal_one(self):
+        rng = np.random.default_rng(2)
+        X = rng.normal(size=(200, 3))
+        y = 2 * X[:, 0] + 0.2 * rng.normal(size=200)
+        model = EmbeddingRegressor(random_state=0).fit(X, y)
+        with pytest.warns(kw.ExtrapolationWarning):
+            mean, std = model.predict([[20.0, 0.0, 0.0]], return_std=True)
+        assert mean[0] == pytest.approx(40, abs=4)
+        assert std[0] > 0.9 * y.std()
 
     def test_two_modes_are_found_by_the_direct_estimate(self):
         rng = np.random.default_rng(0)
