@@ -127,7 +127,8 @@ def test_evaluate_agrees_with_scikit_learn(prices, capsys):
     assert not found["drift"]["found"]
 
 
-def test_evaluate_in_words(prices, tmp_path, capsys):
+def test_evaluate_in_words(prices, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")  # workers of pytest-xdist have 80, where cells are wrapped
     assert run(["evaluate", prices.model, prices.test]) == 0
     out = capsys.readouterr().out
     for words in ("cross-validation in training", "Hardest rows", "actual", "No drift of the target", "No drift: "):
