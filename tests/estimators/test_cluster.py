@@ -95,6 +95,8 @@ def test_numbers_from_chunks_are_the_same_as_from_an_array(client, monkeypatch):
     there = clone(model).fit(da.from_array(X, chunks=(3000, 4)), da.from_array(y, chunks=7000))
     lazy = there.quantile(da.from_array(X, chunks=(3000, 4))[:5000], [0.1, 0.5, 0.9])
     np.testing.assert_allclose(lazy.compute(), here.quantile(X[:5000], [0.1, 0.5, 0.9]), atol=1e-6)
+    both = there.predict(da.from_array(X, chunks=(3000, 4))[:5000], return_std=True)
+    np.testing.assert_allclose(da.compute(*both), here.predict(X[:5000], return_std=True), atol=1e-6)
     assert here.score(X, y) > 0.8
 
 

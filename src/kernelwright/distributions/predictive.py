@@ -72,6 +72,8 @@ class SmoothPart:
 
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the untruncated distribution function at both ends of the range, as columns."""
+        if np.isinf(self.low) and np.isinf(self.high):
+            return np.zeros((1, 1)), np.ones((1, 1))
         ones = np.ones((len(self.location), 1))
         first = self.shape.cdf(self._standardised(self.low * ones)) if np.isfinite(self.low) else 0.0 * ones
         last = self.shape.cdf(self._standardised(self.high * ones)) if np.isfinite(self.high) else ones
@@ -84,7 +86,7 @@ class SmoothPart:
         return np.where(t < self.low, 0.0, np.where(t >= self.high, 1.0, np.clip(inside, 0.0, 1.0)))
 
     def quantile(self, levels: np.ndarray) -> np.ndarray:
-        """Return quantiles at levels of shape (n, j)."""
+        """Return quantiles at levels of shape (n, j), or (1, j) for all rows alike."""
         first, last = self._ends()
         z = self.shape.quantile(first + levels * (last - first))
         with np.errstate(over="ignore"):
@@ -104,7 +106,7 @@ class SmoothPart:
 
         Beyond, a heavy tail of a logarithm would have no mean.
         """
-        y = self.quantile(np.broadcast_to(MOMENT_LEVELS, (len(self.location), len(MOMENT_LEVELS))))
+        y = self.quantile(MOMENT_LEVELS[None])
         return y.mean(1), np.square(y).mean(1)
 
 
@@ -222,7 +224,7 @@ class ContinuousPrediction(Prediction):
 def crps_grid(prediction: ContinuousPrediction, y: np.ndarray) -> np.ndarray:
     """Return, for each row, increasing points between which both parts are close to linear."""
     n = len(y)
-    quantiles = prediction.smooth.quantile(np.broadcast_to(CRPS_LEVELS, (n, len(CRPS_LEVELS))))
+    quantiles = prediction.smooth.quantile(CRPS_LEVELS[None])
     knots = np.broadcast_to(prediction.table.knots, (n, len(prediction.table.knots)))
     return np.sort(np.hstack([quantiles, knots, y[:, None]]), axis=1)
 

@@ -73,11 +73,12 @@ class ResidualShape:
 
     def cdf(self, z: np.ndarray) -> np.ndarray:
         """Return the distribution function."""
-        inside = np.interp(z, self.nodes, self.below)
-        t = (z - self.centre) / self.unit
-        lower = self.below[0] * stdtr(TAIL, t) / stdtr(TAIL, self._ends[0])
-        upper = (1.0 - self.below[-1]) * stdtr(TAIL, -t) / stdtr(TAIL, -self._ends[1])
-        return np.where(z < self.nodes[0], lower, np.where(z > self.nodes[-1], 1.0 - upper, inside))
+        z = np.asarray(z, dtype=np.float64)
+        found = np.asarray(np.interp(z, self.nodes, self.below))
+        low, high = z < self.nodes[0], z > self.nodes[-1]  # few: the functions of a Student t are slow
+        found[low] = self._lower_share * stdtr(TAIL, (z[low] - self.centre) / self.unit)
+        found[high] = 1.0 - self._upper_share * stdtr(TAIL, (self.centre - z[high]) / self.unit)
+        return found
 
     def quantile(self, levels: np.ndarray) -> np.ndarray:
         """Return the inverse of the distribution function; levels 0 and 1 are at infinity.
@@ -91,28 +92,31 @@ class ResidualShape:
         array([-inf,  inf])
         """
         levels = np.asarray(levels, dtype=np.float64)
-        inside = np.interp(levels, self.below, self.nodes)
-        lower = _tail_quantile(np.minimum(levels / self.below[0], 1.0) * stdtr(TAIL, self._ends[0]))
-        above = np.minimum((1.0 - levels) / (1.0 - self.below[-1]), 1.0)
-        upper = -_tail_quantile(above * stdtr(TAIL, -self._ends[1]))
-        outside = np.where(levels < self.below[0], lower, upper) * self.unit + self.centre
-        return np.where((levels < self.below[0]) | (levels > self.below[-1]), outside, inside)
+        found = np.asarray(np.interp(levels, self.below, self.nodes))
+        low, high = levels < self.below[0], levels > self.below[-1]
+        found[low] = self.centre + self.unit * _tail_quantile(levels[low] / self._lower_share)
+        found[high] = self.centre - self.unit * _tail_quantile((1.0 - levels[high]) / self._upper_share)
+        return found
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
         """Return the logarithm of the density."""
+        z = np.asarray(z, dtype=np.float64)
         place = np.clip(np.searchsorted(self.nodes, z, side="right") - 1, 0, len(self.nodes) - 2)
-        slopes = np.diff(self.below) / np.diff(self.nodes)
-        t = (z - self.centre) / self.unit
-        tail = student.logpdf(t, TAIL) - np.log(self.unit)
-        lower = tail + np.log(self.below[0] / stdtr(TAIL, self._ends[0]))
-        upper = tail + np.log((1.0 - self.below[-1]) / stdtr(TAIL, -self._ends[1]))
         with np.errstate(divide="ignore"):
-            inside = np.log(slopes)[place]
-        return np.where(z < self.nodes[0], lower, np.where(z > self.nodes[-1], upper, inside))
+            found = np.asarray(np.log(np.diff(self.below) / np.diff(self.nodes))[place])
+        for beyond, share in ((z < self.nodes[0], self._lower_share), (z > self.nodes[-1], self._upper_share)):
+            found[beyond] = student.logpdf((z[beyond] - self.centre) / self.unit, TAIL) + np.log(share / self.unit)
+        return found
 
     @property
-    def _ends(self) -> np.ndarray:
-        return (self.nodes[[0, -1]] - self.centre) / self.unit
+    def _lower_share(self) -> float:
+        """The factor on the Student t below the first node."""
+        return float(self.below[0] / stdtr(TAIL, (self.nodes[0] - self.centre) / self.unit))
+
+    @property
+    def _upper_share(self) -> float:
+        """The factor on the Student t above the last node."""
+        return float((1.0 - self.below[-1]) / stdtr(TAIL, (self.centre - self.nodes[-1]) / self.unit))
 
 
 def _tail_quantile(levels: np.ndarray) -> np.ndarray:

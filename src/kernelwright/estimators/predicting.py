@@ -18,6 +18,7 @@ from kernelwright.estimators.number_bounds import number_bound
 from kernelwright.estimators.regression import predictions_of
 from kernelwright.inputs.any_targets import check_levels
 from kernelwright.inputs.arrays import random_numbers
+from kernelwright.inputs.dask_rows import is_dask
 from kernelwright.inputs.numbers import NumberInfo, check_numbers
 from kernelwright.uncertainty.bounds import RiskBound
 
@@ -53,15 +54,25 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
             raise ValueError(f"Targets must be numbers of shape {wanted}, without gaps. Got shape {np.shape(y)}.")
         return numbers
 
-    @by_chunks
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the mean at each row, and with ``return_std`` also the standard deviation of a new target there.
 
         The deviation is mostly noise where :meth:`support` is one or more; where it is near zero, there are no data.
         """
+        if not return_std:
+            return self._mean(X)
+        if is_dask(X):
+            return self._mean(X), self._deviation(X)
         found = self._predictions(X)
-        means = self._shaped([each.mean() for each in found])
-        return (means, self._shaped([each.std() for each in found])) if return_std else means
+        return self._shaped([each.mean() for each in found]), self._shaped([each.std() for each in found])
+
+    @by_chunks
+    def _mean(self, X: Any) -> np.ndarray:
+        return self._shaped([each.mean() for each in self._predictions(X)])
+
+    @by_chunks
+    def _deviation(self, X: Any) -> np.ndarray:
+        return self._shaped([each.std() for each in self._predictions(X)])
 
     @by_chunks
     def quantile(self, X: Any, q: Any) -> np.ndarray:

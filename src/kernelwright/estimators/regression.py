@@ -35,6 +35,7 @@ from kernelwright.objectives.losses import ClippedSquaredLoss, LogCrpsLoss, LogS
 from kernelwright.solvers import Exact, Solution, Solver
 from kernelwright.solvers.solution import Columns
 from kernelwright.uncertainty.calibration import trust_by_evidence
+from kernelwright.uncertainty.links import LeftOutOutputs
 
 __all__ = [
     "Spread",
@@ -159,18 +160,6 @@ def _marginal(scale: TargetScale, y: np.ndarray, weights: np.ndarray) -> np.ndar
 
 
 @dataclass(frozen=True)
-class _LeftOut:
-    outputs: Tensor
-    targets: Tensor
-    weights: np.ndarray
-
-
-def _left_out(solution: Solution) -> _LeftOut:
-    rows = solution.left_out.rows
-    return _LeftOut(solution.left_out.outputs, rows.targets, rows.weights.numpy())
-
-
-@dataclass(frozen=True)
 class Spread:
     """The links of all targets, and the columns that they read besides the locations."""
 
@@ -182,8 +171,8 @@ class Spread:
 
 def spread_of(kernel: Kernel, solution: Solution, solver: Solver, targets: NumberTargets, how: Distribution) -> Spread:
     """Solve for the scale of residuals and for the direct estimate, and fit the distribution to left-out rows."""
-    rows, left_out = solution.fitted_rows, _left_out(solution)
-    y, y_left = targets.decode(rows.targets), targets.decode(left_out.targets)
+    rows, left_out = solution.fitted_rows, solution.left_out
+    y, y_left = targets.decode(rows.targets), targets.decode(left_out.rows.targets)
     blocks = [_log_scales(solution), *(_indicators(targets, y) if not isinstance(how, LocationScale) else [])]
     with torch.no_grad(), threads_for(len(rows)):
         ridges = [noise / rows.total_weight for noise in _best_noises(kernel, rows, blocks)]
@@ -196,11 +185,11 @@ def spread_of(kernel: Kernel, solution: Solution, solver: Solver, targets: Numbe
         direct = solved[1 + j].left_out.numpy() if len(solved) > 1 else None
         target = LeftOutTarget(
             y_left[:, j],
-            left_out.weights,
+            left_out.rows.weights.numpy(),
             left_out.outputs[:, j].numpy(),
             solved[0].left_out[:, j].numpy(),
             direct,
-            solution.left_out.support.numpy(),
+            left_out.support.numpy(),
         )
         marginal = _marginal(scale, y[:, j], rows.weights.numpy())
         given = _weight_of_direct(scale, how)
@@ -208,7 +197,7 @@ def spread_of(kernel: Kernel, solution: Solution, solver: Solver, targets: Numbe
         if link.direct > 0:
             kept.append(1 + j)
         links.append(link)
-        targets_left.append(target)
+        targets_left.append(target if link.direct > 0 else replace(target, direct=None))
     return Spread(
         tuple(links),
         torch.cat([solved[number].coefficients for number in kept], 1),
@@ -230,13 +219,12 @@ def _log_scales(solution: Solution) -> Tensor:
     If other rows were left out, the residuals of fitted rows are too small; all get the factor by which those of the
     left-out rows are larger.
     """
-    rows, left_out = solution.fitted_rows, _left_out(solution)
-    if solution.left_out.rows is rows:
-        residuals = left_out.targets - left_out.outputs
-    else:
+    rows, left_out = solution.fitted_rows, solution.left_out
+    residuals = left_out.rows.targets - left_out.outputs
+    if left_out.rows is not rows:
+        others = _mean_squares(residuals, left_out.rows.weights)
         residuals = rows.targets - solution.fitted
         own = _mean_squares(residuals, rows.weights)
-        others = _mean_squares(left_out.targets - left_out.outputs, solution.left_out.rows.weights)
         residuals = residuals * (others / own.clamp(min=1e-300)).sqrt().clamp(min=1.0)
     weights = rows.weights.numpy()
     return torch.from_numpy(np.column_stack([log_residuals(column, weights) for column in residuals.numpy().T]))
@@ -264,10 +252,10 @@ def _best_noises(kernel: Kernel, rows: TrainingSet, blocks: Sequence[Tensor]) ->
     return [NOISES[int(place)] for place in np.argmin(losses, axis=0)]
 
 
-def _trust(left_out: _LeftOut, n: float) -> list[float]:
+def _trust(left_out: LeftOutOutputs, n: float) -> list[float]:
     """Return the trust in the location of each target, against the mean of the other rows."""
-    w = left_out.weights / left_out.weights.sum()
-    targets, outputs = left_out.targets.numpy(), left_out.outputs.numpy()
+    w = (left_out.rows.weights / left_out.rows.weights.sum()).numpy()
+    targets, outputs = left_out.rows.targets.numpy(), left_out.outputs.numpy()
     own = np.minimum(w, 0.5)[:, None]
     others = (w @ targets - own * targets) / (1.0 - own)
     errors, baseline = w @ (targets - outputs) ** 2, w @ (targets - others) ** 2
