@@ -68,8 +68,20 @@ def test_reproduce_fails_when_a_number_is_missed(monkeypatch, tmp_path, mean, st
     assert "Nothing differs." in out
     assert "Quick: Only wine." in out
     assert ("docs/reproduction.md" in out) == bool(status)
-    cells = (tmp_path / "hsu-table1-cells.csv").read_text().splitlines()
-    assert cells[1] == f"wine,GMCE,accuracy,97.2,3.7,3.7,{mean:g},0,1,{'no' if status else 'yes'}"
+    cells = (tmp_path / "hsu-table1-quick-cells.csv").read_text().splitlines()
+    assert cells[1] == f"wine,GMCE,accuracy,97.2,3.7,3.7,{mean:g},0,1,{'worse' if status else 'reproduced'}"
+
+
+@pytest.mark.parametrize(("options", "status", "word"), [(["--quick"], 0, "Quick"), ([], 1, "Full")])
+def test_a_quick_run_may_miss_what_the_page_misses(monkeypatch, tmp_path, options, status, word, capsys):
+    task = Task("fertility", "hyper-KRR (Wishart)", 0, accuracy, (80.0,))  # published: 90.2 +- 2.3
+    missed = replace(toy(0.0), name="liu-table2", tasks=lambda quick: [task], published="liu2021_table2.csv")
+    monkeypatch.setitem(registry.EXPERIMENTS, "liu-table2", missed)
+    assert run(["reproduce", "liu-table2", *options, "--jobs", "1", "--output", str(tmp_path)]) == status
+    out = capsys.readouterr().out
+    assert f"{word} run: A table" in out
+    assert f"{word} run, 1 published numbers of papers' own methods: 0 reproduced, 0 better, 1 worse." in out
+    assert ("1 that a quick run misses" in out) == (status == 0)
 
 
 def test_reproduce_fails_when_a_claim_does_not_hold(monkeypatch, tmp_path, capsys):
@@ -83,7 +95,7 @@ def test_reproduce_fails_when_a_claim_does_not_hold(monkeypatch, tmp_path, capsy
 
 def test_reproduce_writes_pictures(tmp_path, capsys):
     assert run(["reproduce", "learning-rate", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 0
-    assert (tmp_path / "learning-rate.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "learning-rate-quick.png").read_bytes().startswith(b"\x89PNG")
     assert "m = 33" in capsys.readouterr().out
 
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import Interval
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from kernelwright.inputs.arrays import validate_data
 from kernelwright.inputs.labels import class_labels
+from kernelwright.inputs.options import TakesOptions
 from kernelwright.kernels import Gaussian, Kernel
 from kernelwright.numerics.distances import euclidean
 from kernelwright.numerics.linalg import eigen
@@ -170,7 +170,7 @@ def ascend(problem: AdaptiveProblem, beta: Tensor, curvature: float) -> tuple[Te
 
 
 @saved("data-adaptive-kernel", fields="classes_ kernel_ weights_ matrix_ objective_ gap_ n_iter_")
-class DataAdaptiveKernel(BaseEstimator):
+class DataAdaptiveKernel(TakesOptions):
     """Learn a weight for each pair of training points, so that a support vector machine has a larger margin.
 
     This follows the data-adaptive nonparametric kernels (DANK) of [Liu2020]_. The exact problem is

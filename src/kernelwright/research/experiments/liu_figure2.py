@@ -100,10 +100,11 @@ EXPERIMENT = Experiment(
     name="liu-figure2",
     title="Figure 2 of Liu and others (2021): Nystroem approximation of a hyper-kernel matrix on heart",
     tasks=tasks,
-    protocol="108 rows, M landmarks on each of v parts, ten trials; error in the Frobenius norm over different pairs.",
+    protocol="108 rows, M landmarks on each of v parts, ten trials in the paper; error in the Frobenius norm over "
+    "different pairs.",
     deviations=(
         "The numbers of the hyper-kernel are this library's defaults; the paper prints curves, no numbers.",
-        "Three trials of the ten.",
+        "Three trials of the ten; with M = 2, ten on one and two parts and four on four (the command runs three).",
     ),
     quick="Two trials.",
     pictures=pictures,

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwright.research.experiments.runner import Cell, Experiment, cells_of, read_published, read_results
+from kernelwright.research.experiments.runner import (
+    Cell,
+    Experiment,
+    Published,
+    Result,
+    cells_of,
+    read_published,
+    read_results,
+)
+from kernelwright.research.experiments.verdicts import CLAIM, Tally, expected_misses, left_out, tally
 
-__all__ = ["MISPRINTS", "cell_rows", "reproduction_page", "verdicts"]
+__all__ = ["MISPRINTS", "cell_rows", "reproduction_page"]
 
 MISPRINTS = (
     (
@@ -37,20 +46,22 @@ MISPRINTS = (
 
 HEAD = """# The papers' numbers, and ours
 
-Each table and figure is made by one command, `kernelwright reproduce NAME` (`all` for all of them; `--quick` for a
-small version). Raw results, one row a trial, lie beside this page as CSV; the page is made from them.
+Each table and figure is made by one command, `kernelwright reproduce NAME` (`all` for all of them). It ends with status
+1 if a number is worse than published or a claim does not hold. `--quick` runs a small version, which ends with status
+0 if it misses no more than is said below. Raw results, one row a trial, lie beside this page as CSV; the page is made
+from them.
 
-**{reached} of {total} published numbers are reached or exceeded**: accuracies within one published standard deviation
-(where none is printed, within the tolerance in `experiments/published`), errors within 0.02. The others, and what
-differs in general, are explained below each table. Times are shown, not counted: they are of other machines.
+Each of the {total} published numbers is *reproduced*, *better*, *worse* or left out ({left_out}). It is reproduced if
+ours differs by at most one published standard deviation, either way (accuracies without one: by the tolerance in
+`experiments/published`; errors: by 0.02). One that is better is not reproduced either.
+
+{counts}
+Rivals and references are the methods that a paper compares its own with (ERM, CV and MED; training without the bound;
+softmax; the known kernel, nonnegative weights, KTA, BMKL, RF, MIKL, SVM-CV). What differs is explained below each
+table. {times} published times are shown where we have them, but not judged: they are of other machines.
 """
+KINDS = {"papers' own methods": False, "rivals and references": True}
 SHOWN = 40  # largest number of cells without a published number that are shown
-
-
-def verdicts(cells: Iterable[Cell]) -> tuple[int, int]:
-    """Return how many published cells are reached or exceeded, and how many there are."""
-    judged = [cell.reached for cell in cells if cell.reached is not None]
-    return sum(map(bool, judged)), len(judged)
 
 
 def cell_rows(cells: Sequence[Cell], *, everything: bool = False) -> list[dict[str, str]]:
@@ -65,11 +76,12 @@ def cell_rows(cells: Sequence[Cell], *, everything: bool = False) -> list[dict[s
                 "row": cell.row,
                 "column": cell.column,
                 "measure": cell.measure,
+                "method": "" if theirs is None else ("rival" if theirs.rival else "own"),
                 "published": "" if theirs is None else _shown(theirs.mean, theirs.deviation),
                 "ours": _shown(cell.mean, cell.deviation if cell.trials > 1 else math.nan),
                 "trials": str(cell.trials),
                 "difference, s.e.": "" if math.isnan(cell.standard_errors) else f"{cell.standard_errors:+.1f}",
-                "verdict": {None: "", True: "reached", False: "missed"}[cell.reached],
+                "verdict": cell.verdict or "",
             }
         )
     return rows
@@ -82,25 +94,86 @@ def _shown(mean: float, deviation: float) -> str:
 
 def reproduction_page(experiments: Sequence[Experiment], folder: Path, pictures: str) -> str:
     """Return the page as Markdown; ``pictures`` is the folder of pictures, relative to the page."""
-    sections, reached, total = [], 0, 0
+    sections, counts, times = [], dict.fromkeys(KINDS, Tally()), 0
     for experiment in experiments:
-        path = folder / f"{experiment.name}.csv"
-        results = read_results(path)
+        results = read_results(folder / f"{experiment.name}.csv")
+        published = read_published(experiment.published)
+        cells = cells_of(results, published)
+        own = _counts(cells, published)
+        counts = {kind: counts[kind] + own[kind] for kind in KINDS}
+        times += sum(p.is_time for p in published)
         if not results:
             sections.append(f"## {experiment.title}\n\nNot run yet: `kernelwright reproduce {experiment.name}`.\n")
             continue
-        cells = cells_of(results, read_published(experiment.published))
-        good, judged = verdicts(cells)
-        reached, total = reached + good, total + judged
         planned = {(task.row, task.column, task.trial) for task in experiment.tasks(False)}
         done = planned & {(r.row, r.column, r.trial) for r in results}
         share = f"{len(done)} of the {len(planned)} trials that the command runs are in these results.\n"
-        if judged:
-            share += f"{good} of {judged} published numbers are reached.\n"
+        share += _trials(cells)
+        if published:
+            share += f"\n{_table(_count_rows(own))}"
+            share += _left_out_list(experiment, left_out(cells, published))
+        share += _quick(experiment, results)
         sections.append(_section(experiment, cells, experiment.claims(results), folder, pictures, share))
-    head = HEAD.format(reached=reached, total=total)
+    total = sum(counts.values(), Tally())
+    table = _table(_count_rows({**counts, "all": total}))
+    head = HEAD.format(total=total.published, left_out=total.left_out, counts=table, times=times)
     misprints = "## Misprints and slips\n\n" + "".join(f"- **{what}.** Evidence: {why}.\n" for what, why in MISPRINTS)
     return "\n".join([head, *sections, misprints])
+
+
+def _counts(cells: Sequence[Cell], published: Sequence[Published]) -> dict[str, Tally]:
+    return {kind: tally(cells, published, rival=rival) for kind, rival in KINDS.items()}
+
+
+def _count_rows(counts: dict[str, Tally]) -> list[dict[str, str]]:
+    return [
+        {
+            "numbers of": kind,
+            "published": str(each.published),
+            "reproduced": str(each.reproduced),
+            "better": str(each.better),
+            "worse": str(each.worse),
+            "left out": str(each.left_out),
+        }
+        for kind, each in counts.items()
+    ]
+
+
+def _trials(cells: Sequence[Cell]) -> str:
+    """Say how many trials the numbers have, fewest first."""
+    places: dict[int, set[tuple[str, str]]] = {}
+    for cell in cells:
+        places.setdefault(cell.trials, set()).add((cell.row, cell.column))
+    said = ", ".join(f"{trials} ({len(found)})" for trials, found in sorted(places.items()))
+    return f"Trials, with the number of cells that have so many: {said}.\n"
+
+
+def _quick(experiment: Experiment, results: Sequence[Result]) -> str:
+    """Say what a quick run should miss."""
+    found = sorted(expected_misses(experiment, results))
+    said = (
+        f"claim {column} of those below" if row == CLAIM else f"{row}: {column} ({measure})"
+        for row, column, measure in found
+    )
+    return f"\nA quick run (`--quick`) should miss: {'; '.join(said) or 'nothing'}.\n"
+
+
+def _left_out_list(experiment: Experiment, missing: Sequence[Published]) -> str:
+    """List the published numbers that have no result, and why."""
+    if not missing:
+        return ""
+    lines = [
+        f"- {p.row}, {p.column}, {p.measure} (published: {_shown(p.mean, p.deviation)}): "
+        f"{experiment.left_out.get(p.column, 'not run yet')}.\n"
+        for p in missing
+    ]
+    return "\nLeft out:\n\n" + "".join(lines)
+
+
+def _table(rows: Sequence[dict[str, str]]) -> str:
+    header = list(rows[0])
+    table = [header, ["---"] * len(header), *(list(row.values()) for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in table)
 
 
 def _section(
@@ -115,9 +188,7 @@ def _section(
         lines.append("".join(f"- {sentence}: {'yes' if holds else '**no**'}.\n" for sentence, holds in claimed.items()))
     rows = cell_rows(cells, everything=sum(cell.published is None for cell in cells) <= SHOWN)
     if rows:
-        header = list(rows[0])
-        table = [header, ["---"] * len(header), *(list(row.values()) for row in rows)]
-        lines.append("".join(f"| {' | '.join(line)} |\n" for line in table))
+        lines.append(_table(rows))
     lines += [f"![{path.stem}]({pictures}/{path.name})\n" for path in sorted(folder.glob(f"{experiment.name}*.png"))]
     if experiment.explanations:
         lines.append("Why they differ:\n")

@@ -23,12 +23,16 @@ from kernelwright.reports import Picture
 from kernelwright.storage.files import locked_folder, write_whole
 
 __all__ = [
+    "BETTER",
+    "REPRODUCED",
+    "WORSE",
     "Cell",
     "Experiment",
     "Published",
     "Result",
     "Task",
     "cells_of",
+    "named",
     "read_published",
     "read_results",
     "run",
@@ -38,8 +42,10 @@ __all__ = [
 COLUMNS = ("row", "column", "trial", "measure", "value")
 CELL_COLUMNS = (
     *("row", "column", "measure", "published", "published deviation", "tolerance"),
-    *("ours", "deviation", "trials", "reached"),
+    *("ours", "deviation", "trials", "verdict"),
 )
+REPRODUCED, BETTER, WORSE = "reproduced", "better", "worse"
+ROUNDING = 1e-9  # of differences of decimal numbers
 
 
 @dataclass(frozen=True)
@@ -71,15 +77,29 @@ class Result:
 
 @dataclass(frozen=True)
 class Published:
-    """One number of a paper. Our number reaches it if it is as good, or worse by at most the tolerance."""
+    """One number of a paper. Ours reproduces it if they differ by at most the tolerance, either way."""
 
     row: str
     column: str
     measure: str
     mean: float
     deviation: float  # NaN where none is printed
-    tolerance: float
+    tolerance: float  # the printed deviation, if there is one
     source: str
+    rival: bool = False  # whether it is of a method that the paper compares its own with, or of a reference
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a time, which is of another machine and has no verdict."""
+        return self.measure.endswith("seconds")
+
+    def verdict(self, ours: float) -> str:
+        """Return "reproduced" if our number is within the tolerance either way, else "better" or "worse"."""
+        difference = ours - self.mean
+        if abs(difference) <= self.tolerance + ROUNDING:
+            return REPRODUCED
+        lower_is_better = self.measure.startswith("error")
+        return BETTER if (difference < 0) == lower_is_better else WORSE
 
 
 @dataclass(frozen=True)
@@ -95,15 +115,9 @@ class Cell:
     published: Published | None = None
 
     @property
-    def reached(self) -> bool | None:
-        """Whether our number is as good as the published one, within the tolerance; None if unknown or a time.
-
-        Published times come from another machine.
-        """
-        if self.published is None or self.measure.endswith("seconds"):
-            return None
-        sign = -1.0 if self.measure.startswith("error") else 1.0
-        return sign * self.mean >= sign * self.published.mean - self.published.tolerance
+    def verdict(self) -> str | None:
+        """How our number compares with the published one; None if there is none, or if it is a time."""
+        return None if self.published is None or self.published.is_time else self.published.verdict(self.mean)
 
     @property
     def standard_errors(self) -> float:
@@ -126,6 +140,7 @@ class Experiment:
     protocol: str = ""
     deviations: tuple[str, ...] = ()  # from the published protocol, in sentences
     quick: str = ""  # what --quick leaves out
+    left_out: dict[str, str] = field(default_factory=dict)  # columns with published numbers that are not run: why
     explanations: tuple[str, ...] = ()  # of systematic differences
     claims: Callable[[Sequence[Result]], dict[str, bool]] = field(default=lambda results: {})  # claims in words
     pictures: Callable[[Sequence[Result]], dict[str, Picture]] = field(default=lambda results: {})
@@ -141,7 +156,7 @@ def run(
 ) -> list[Result]:
     """Run the tasks whose results are not in the folder's CSV file yet, and return all results of the experiment."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{experiment.name}{'-quick' if quick else ''}.csv"
+    path = folder / f"{named(experiment.name, quick)}.csv"
     tasks = experiment.tasks(quick)
     known = {(r.row, r.column, r.trial) for r in read_results(path)}
     open_tasks = [task for task in tasks if (task.row, task.column, task.trial) not in known]
@@ -155,6 +170,11 @@ def run(
         progress(done, len(tasks), f"{results[0].row}, {results[0].column}")
     wanted = {(task.row, task.column, task.trial) for task in tasks}
     return [r for r in read_results(path) if (r.row, r.column, r.trial) in wanted]
+
+
+def named(stem: str, quick: bool) -> str:
+    """Return the stem of a file, which tells a quick run from a full one."""
+    return f"{stem}-quick" if quick else stem
 
 
 def read_results(path: Path) -> list[Result]:
@@ -198,6 +218,7 @@ def read_published(name: str | None) -> list[Published]:
                 float(r["deviation"] or "nan"),
                 float(r["tolerance"]),
                 r["source"],
+                r["method"] == "rival",
             )
             for r in csv.DictReader(file)
         ]
@@ -218,7 +239,7 @@ def write_cells(path: Path, cells: Iterable[Cell]) -> None:
         p = c.published
         theirs = ("", "", "") if p is None else (p.mean, p.deviation, p.tolerance)
         ours = (f"{c.mean:.6g}", f"{c.deviation:.6g}", c.trials)
-        writer.writerow((c.row, c.column, c.measure, *theirs, *ours, {None: "", True: "yes", False: "no"}[c.reached]))
+        writer.writerow((c.row, c.column, c.measure, *theirs, *ours, c.verdict or ""))
     write_whole(path, buffer.getvalue().encode())
 
 
