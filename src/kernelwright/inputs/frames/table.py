@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Table", "as_table", "check_name", "nearest_name", "some_of"]
+__all__ = ["Table", "as_table", "check_name", "guessed_name", "nearest_name", "some_of"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,10 @@ class Table:
         taken = self.frame.iloc[np.flatnonzero(rows) if rows.dtype == bool else rows].reset_index(drop=True)
         return replace(self, frame=taken, lines=None if self.lines is None else lines[rows])
 
+    def only(self, name: str) -> Table:
+        """Return the table of one column."""
+        return replace(self, frame=self.frame[[name]])
+
     def column(self, name: str, what: str = "column") -> Any:
         """Return a column by name; raise ValueError with the known names if there is none."""
         check_name(name, self.names, self.source, what)
@@ -75,11 +79,14 @@ class Table:
 
 
 def as_table(rows: Any) -> Table:
-    """Convert a data frame to a Table; return a Table as it is."""
+    """Convert a data frame (of pandas, polars or pyarrow) to a Table; return a Table as it is."""
     if isinstance(rows, Table):
         return rows
-    frame = rows.copy(deep=False)
-    frame.columns = [str(name) for name in frame.columns]
+    from kernelwright.inputs.frames.given import pandas_frame  # not needed to read a file
+
+    frame = pandas_frame(rows)
+    if not frame.columns.is_unique:
+        raise ValueError(f"Two columns are named {frame.columns[frame.columns.duplicated()][0]!r}: rename one of them.")
     return Table(frame.reset_index(drop=True))
 
 
@@ -91,10 +98,15 @@ def check_name(name: str, names: Collection[str], source: str, what: str = "colu
 
 def nearest_name(name: str, names: Iterable[str]) -> str:
     """Return the end of a sentence about an unknown name: the nearest one, and the known ones."""
+    names = list(names)
+    return f"{guessed_name(name, names)}. It has: {some_of(names, 20)}."
+
+
+def guessed_name(name: str, names: Iterable[str]) -> str:
+    """Return a question about the nearest name; "" if none is near."""
     known = {each.lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), known, n=1)
-    guess = f" (did you mean {known[near[0]]!r}?)" if near else ""
-    return f"{guess}. It has: {some_of(list(known.values()), 20)}."
+    return f" (did you mean {known[near[0]]!r}?)" if near else ""
 
 
 def some_of(names: Iterable[Any], most: int = 5) -> str:

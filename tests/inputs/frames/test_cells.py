@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kernelwright.inputs.frames.cells import days_since_1970, numbers, texts
 from kernelwright.tables import as_table
-from kernelwright.tables.cells import days_since_1970, numbers, texts
 from tests.tables.made_up import text_table
 
 

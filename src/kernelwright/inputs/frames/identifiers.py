@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
 
-__all__ = ["FEWEST", "counter", "is_id_name", "is_unnamed", "is_whole"]
+__all__ = ["FEWEST", "counter", "is_id_name", "is_person_name", "is_unnamed", "is_whole"]
 
 FEWEST = 10  # rows from which a column with only different values is an identifier, whatever its name
 ID_WORDS = {"id", "ids", "uuid", "guid", "rowid", "rownames", "index", "unnamed"}
@@ -37,6 +38,7 @@ OWNERS |= {
     "user",
 }
 TIME_WORDS = {"year", "years", "yr", "month", "week", "day", "days", "hour", "time", "date", "period", "age"}
+PERSON_NAMES = {"surname", "firstname", "lastname", "fullname", "givenname", "familyname", "forename"}
 UNNAMED = re.compile(r"(column 1|Unnamed: \d+(\.\d+)*|)")
 
 # Expected number of equal pairs if the whole numbers were drawn at random from the same range. The probability that
@@ -56,6 +58,12 @@ def is_id_name(name: str) -> bool:
     return owned or not ID_WORDS.isdisjoint(words) or "".join(words) in ROW_NAMES
 
 
+def is_person_name(name: str) -> bool:
+    """Return whether a column holds names of persons: Surname, first_name, LastName."""
+    words = _words(name)
+    return not PERSON_NAMES.isdisjoint([*words, *("".join(pair) for pair in pairwise(words))])
+
+
 def is_whole(values: np.ndarray) -> bool:
     """Return whether there is a whole number in every row."""
     return bool((values == np.round(values)).all())  # NaN equals nothing
@@ -71,7 +79,7 @@ def counter(name: str, values: np.ndarray) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelwright.tables.identifiers import counter
+    >>> from kernelwright.inputs.frames.identifiers import counter
     >>> random = np.random.default_rng(0)
     >>> counter("x", random.permutation(1000)[:700].astype(float))
     'a different whole number in every row, as in a sample of a numbered table'

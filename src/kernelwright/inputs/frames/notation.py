@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelwright.inputs.frames.numerals import OTHER, PERCENT, NumberCell
 from kernelwright.storage.saved import saved
-from kernelwright.tables.numerals import OTHER, PERCENT, NumberCell
 
 __all__ = [
     "Notation",
@@ -97,7 +97,7 @@ class Reading:
         other = {".": "comma", ",": "point"}[self.notation.decimal]
         return (
             f"{where}: {self.example!r} can be read in two ways and was read as {self.value:.10g}. --decimal {other} "
-            f"(in Python, decimal={other!r}) reads it as {self.otherwise:.10g}."
+            f"reads it as {self.otherwise:.10g} (in Python, convert the column to numbers)."
         )
 
 
@@ -124,7 +124,7 @@ def read_numbers(words: Any, decimal: str = ".", *, plain: bool = True) -> Readi
     Examples
     --------
     >>> import pandas as pd
-    >>> from kernelwright.tables.notation import read_numbers
+    >>> from kernelwright.inputs.frames.notation import read_numbers
     >>> read_numbers(pd.Series(["$3,671", "$12", None])).values.tolist()
     [3671.0, 12.0, nan]
     >>> read_numbers(pd.Series(["3,671", "0,5"])).values.tolist()

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from kernelwright.tables.numerals import NumberCell, is_number, is_unit
+from kernelwright.inputs.frames.numerals import NumberCell, is_number, is_unit
 
 
 @pytest.mark.parametrize(

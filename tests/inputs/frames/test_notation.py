@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kernelwright.inputs.frames.notation import read_numbers, read_numbers_as
 from kernelwright.tables import Table, TrainingTable, as_table, describe_columns, prepare
-from kernelwright.tables.notation import read_numbers, read_numbers_as
 
 
 def reading_of(*cells, **choices):
@@ -88,7 +88,7 @@ def test_a_column_that_can_be_read_in_two_ways_says_how_it_was_and_what_would_ch
     column = column_of(cells)
     assert (column.low, column.treatment) == (1101.0, "'1,101' read as 1101")
     assert "'1,101' can be read in two ways and was read as 1101. --decimal comma" in column.remark
-    assert column.remark.endswith("reads it as 1.101.")
+    assert column.remark.endswith("reads it as 1.101 (in Python, convert the column to numbers).")
     said = column_of(cells, decimal="comma")
     assert (said.low, said.treatment, said.remark) == (1.101, "'1,101' read as 1.101", "")
     assert column_of(cells, decimal="point").remark == ""
@@ -135,8 +135,8 @@ def test_units_that_differ_are_not_merged():
 
 def test_codes_of_a_number_and_a_letter_are_categories():
     column = column_of([f"{k}{letter}" for k in range(1, 8) for letter in "ABC"] * 5)
-    assert (column.kind, column.treatment) == ("category", "one column for each of 21 categories")
-    assert column_of(["1st", "2nd", "3rd"] * 5).treatment == "one column for each of 3 categories"
+    assert (column.kind, column.treatment) == ("category", "21 categories")
+    assert column_of(["1st", "2nd", "3rd"] * 5).treatment == "3 categories"
 
 
 def test_numbers_without_the_unit_of_the_others_are_told():
@@ -188,7 +188,7 @@ def test_what_was_decided_is_noted_for_the_user():
 
 
 def test_remarks_on_many_columns_are_few():
-    cells = {f"c{k}": [f"{1 + j * j % 97},{100 + j}" for j in range(40)] for k in range(12)}
+    cells = {f"c{k}": [f"{1 + j * j % (97 - k)},{100 + j}" for j in range(40)] for k in range(12)}
     frame = pd.DataFrame(cells).assign(y=["a", "b"] * 20)
     notes = [note for note in TrainingTable.of(as_table(frame), "y").notes if "c" in note]
     assert sum("two ways" in note for note in notes) == 5

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kernelwright.inputs.frames.identifiers import counter, is_id_name
 from kernelwright.tables import TrainingTable, as_table, describe_columns, read_table
-from kernelwright.tables.identifiers import counter, is_id_name
 
 
 @pytest.fixture
