@@ -41,3 +41,10 @@ def test_rows_that_are_to_stay_apart_are_not_merged():
     assert found.weights.tolist() == [1.0, 3.0]
     assert found.apart.tolist() == [0, 1]
     assert found.place.tolist() == [1, 0, 1, 1]
+
+
+def test_a_gap_equals_a_gap():
+    X = np.array([[np.nan, 1.0], [np.nan, 1.0], [0.0, np.nan]])
+    found = merge_duplicates(X, np.zeros(3), np.ones(3))
+    assert found.counts.tolist() == [1.0, 2.0]
+    np.testing.assert_array_equal(found.X[found.place], X)

@@ -75,7 +75,7 @@ def test_penalty_is_zero_at_the_start_and_naive_elsewhere():
 
 @pytest.mark.parametrize("scales", [[1.0, 2.0, 3.0], [1.0]], ids=str)
 def test_a_wrong_number_of_length_scales_is_refused(scales):
-    with pytest.raises(ValueError, match=f"Tabular has {len(scales)} length scales, but the points have 2 features"):
+    with pytest.raises(ValueError, match=f"length scales for {len(scales)} features, but the points have 2"):
         Tabular(scales).prepare_(POINTS)
 
 
@@ -93,3 +93,29 @@ def test_the_mixture_has_three_weights(weights):
 def test_k_of_a_point_with_itself_is_one():
     np.testing.assert_allclose(np.diagonal(Tabular(0.7)(X)), 1.0, rtol=1e-14)
     assert float(Tabular().sup_diag()) == 1.0
+
+
+def test_features_of_a_group_share_a_length_scale_and_its_gradient():
+    rows = torch.from_numpy(np.random.default_rng(5).normal(size=(9, 6)))  # three features, two views
+    weights, each = [0.5, 0.3, 0.2], Tabular([0.5, 0.5, 2.0], smooth=1.3, rank_scale=0.8, weights=[0.5, 0.3, 0.2])
+    kernel = Tabular([0.5, 2.0], smooth=1.3, rank_scale=0.8, weights=weights, groups=(0, 0, 1))
+    steps, ranks = Laplace([0.5, 0.5, 2.0]), Laplace([0.4, 0.4, 1.6])
+    middle = (0.5 * 2.0) ** 0.5  # of the two length scales, however many features have them
+    smooth = Gaussian((1.3 * (np.array([0.5, 0.5, 2.0]) / middle) ** 0.5).tolist())
+    z, q = rows[:, :3], rows[:, 3:]
+    expected = 0.5 * steps(z) + 0.3 * smooth(z) + 0.2 * ranks(q)
+    torch.testing.assert_close(kernel(rows), expected)
+    assert not torch.allclose(each(rows), kernel(rows))  # there the middle is over features
+    dK = torch.from_numpy(np.random.default_rng(6).normal(size=(9, 9)))
+    _, back = kernel.vjp(rows)
+    (kernel.forward(rows) * dK).sum().backward()
+    for name, gradient in back(0.5 * (dK + dK.T)).items():
+        torch.testing.assert_close(gradient.reshape(-1), kernel.get_parameter(name).grad.reshape(-1))
+
+
+def test_a_group_needs_one_length_scale_only():
+    kernel = Tabular(groups=(0, 0, 1))
+    kernel.prepare_(torch.from_numpy(np.random.default_rng(5).normal(size=(9, 6))))
+    assert kernel.log_lengthscale.shape == (2,)
+    with pytest.raises(ValueError, match="length scales for 3 features, but the points have 2"):
+        kernel.forward(POINTS)

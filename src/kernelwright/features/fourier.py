@@ -182,9 +182,9 @@ def _spectral_terms(
     elif isinstance(kernel, Tabular):
         w, half = [weight * share for share in kernel.weights.detach().tolist()], n_inputs // 2
         squashed, ranks = slice(0, half), slice(half, n_inputs)
-        yield w[0], "laplace", 0.5, array(kernel.lengthscale), squashed
+        yield w[0], "laplace", 0.5, array(kernel.feature_scale()), squashed
         yield w[1], "gaussian", 0.5, array(kernel.smooth_scale()), squashed
-        yield w[2], "laplace", 0.5, array(kernel.lengthscale * kernel.rank_scale), ranks
+        yield w[2], "laplace", 0.5, array(kernel.feature_scale() * kernel.rank_scale), ranks
     elif isinstance(kernel, (Gaussian, Laplace)):
         yield weight, type(kernel).__name__.lower(), 0.5, array(kernel.lengthscale), everything
     elif isinstance(kernel, Matern):

@@ -50,7 +50,7 @@ def kind_of(Y: np.ndarray) -> str:
     return "numbers" if Y.ndim == 1 else "vectors"
 
 
-def check_any_rows(owner: Any, X: Any, Y: Any, *, vectors: bool, finite: bool = True) -> tuple[Any, np.ndarray]:
+def check_any_rows(owner: Any, X: Any, Y: Any, *, vectors: bool, finite: bool | str = True) -> tuple[Any, np.ndarray]:
     """Check inputs (arrays of numbers, or a column of any objects) and targets of any kind; at least two rows."""
     Y = plain(_labels_of_category(Y))
     if vectors:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state, validation
 from torch import Tensor
+
+from kernelwright.numerics.sparse_rows import SparseRows
 
 __all__ = ["as_matrix", "generator", "plain", "random_numbers", "seed_of", "validate_data"]
 
 
 def as_matrix(X: Any) -> Tensor:
-    """Return a 2-D array of numbers as a float64 tensor; it is copied only if needed."""
+    """Return a 2-D array of numbers as a float64 tensor; it is copied only if needed. A sparse one stays sparse."""
+    if isinstance(X, SparseRows) or issparse(X):
+        return cast(Tensor, X if isinstance(X, SparseRows) else SparseRows.of(X))  # it stands in for a tensor
     if np.ndim(X) != 2:
         raise ValueError(f"Expected a 2-D array of numbers (rows are points). Got shape {np.shape(X)} instead.")
     if torch.is_tensor(X):

@@ -15,6 +15,7 @@ from kernelwright.inputs.arrays import plain, validate_data
 from kernelwright.inputs.blocks import Block
 from kernelwright.inputs.duplicates import merge_duplicates
 from kernelwright.inputs.labels import check_labels, class_labels
+from kernelwright.inputs.layout import TableLayout
 from kernelwright.inputs.weights import group_numbers, row_weights
 from kernelwright.storage.saved import saved
 
@@ -23,7 +24,7 @@ __all__ = ["ClassInfo", "Dataset", "check_classes", "check_rows", "counted_group
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training rows: vectors as given, or points that a kernel on other objects has encoded."""
+    """Training rows: vectors as given, codes of a table, or points that a kernel on other objects has encoded."""
 
     X: Any
     points: Tensor | None
@@ -31,6 +32,7 @@ class Dataset:
     weights: np.ndarray
     groups: np.ndarray | None = None  # a group index for each row: rows of a group are left out together
     counts: np.ndarray | None = None  # number of equal rows merged into each row
+    layout: TableLayout | None = None  # what the columns of X stand for, if they are codes
 
     @classmethod
     def of(cls, block: Block, groups: np.ndarray | None = None) -> Dataset:
@@ -47,7 +49,7 @@ class Dataset:
             return self
         X, groups, counts = (None if each is None else each[chosen] for each in (self.X, self.groups, self.counts))
         points = None if self.points is None else self.points[torch.from_numpy(chosen)]
-        return Dataset(X, points, self.y[chosen], self.weights[chosen], groups, counts)
+        return Dataset(X, points, self.y[chosen], self.weights[chosen], groups, counts, self.layout)
 
     def with_mean_weight_one(self) -> Dataset:
         """Scale the weights so that they sum to the number of rows, or of groups: the n of all formulas."""
@@ -63,7 +65,7 @@ class Dataset:
         apart = self.weights if self.groups is None else self.groups
         found = merge_duplicates(self.X, self.y, self.weights, apart)
         groups, counts = (None, found.counts) if self.groups is None else (found.apart, None)
-        return Dataset(found.X, None, found.y, found.weights, groups, counts), found.place
+        return Dataset(found.X, None, found.y, found.weights, groups, counts, self.layout), found.place
 
 
 @saved("class-info")
@@ -104,7 +106,7 @@ def given_weights(y: np.ndarray, sample_weight: Any, class_weight: dict[Any, flo
 
 
 def check_rows(
-    owner: Any, X: Any, y: Any, *, vectors: bool, finite: bool = True, **options: Any
+    owner: Any, X: Any, y: Any, *, vectors: bool, finite: bool | str = True, **options: Any
 ) -> tuple[Any, np.ndarray]:
     """Check inputs and targets for consistency: arrays of numbers, or a column of any objects."""
     if vectors:

@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GroupShuffleSplit, train_test_split
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
@@ -41,9 +43,10 @@ class FittingRows:
 
     def fit(self, estimator: Any) -> Any:
         """Return a copy of an estimator, fitted to the rows."""
-        options = {} if self.weights is None else {"sample_weight": self.weights}
-        if self.groups is not None and has_fit_parameter(estimator, "groups"):
-            options["groups"] = self.groups
+        prefix, receiver = _receiver(estimator)
+        options = {} if self.weights is None else {f"{prefix}sample_weight": self.weights}
+        if self.groups is not None and has_fit_parameter(receiver, "groups"):
+            options[f"{prefix}groups"] = self.groups
         return clone(estimator).fit(self.X, self.y, **options)
 
     def two_parts(self, share: float, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -63,3 +66,14 @@ class FittingRows:
             inside = (order % n_folds == fold)[unit]
             if inside.any():
                 yield np.flatnonzero(~inside), np.flatnonzero(inside)
+
+
+def _receiver(estimator: Any) -> tuple[str, Any]:
+    """Return the estimator that row weights and groups are for, and the prefix by which its wrappers pass them on."""
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        prefix, receiver = _receiver(last)
+        return f"{name}__{prefix}", receiver
+    if isinstance(estimator, TransformedTargetRegressor):
+        return _receiver(estimator.regressor)
+    return "", estimator

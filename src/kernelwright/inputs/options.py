@@ -6,8 +6,42 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import InvalidParameterError
 
-__all__ = ["Option", "TakesOptions", "option_of"]
+__all__ = ["Option", "TakesOptions", "option_of", "refuse_kernel_names"]
+
+# Other libraries' names of kernels, in lower case and without separators: as words, and as classes.
+KERNEL_NAMES = {
+    "rbf": "Gaussian",
+    "gaussian": "Gaussian",
+    "squaredexponential": "Gaussian",
+    "laplace": "Laplace",
+    "laplacian": "Laplace",
+    "linear": "Linear",
+    "dotproduct": "Linear",
+    "matern": "Matern",
+    "poly": "Polynomial",
+    "polynomial": "Polynomial",
+    "rationalquadratic": "RationalQuadratic",
+    "tabular": "Tabular",
+}
+HYPERKERNEL_NAMES = {"rbf": "Gaussian", "gaussian": "Gaussian", "wishart": "Wishart"}
+FEATURE_NAMES = {
+    "fourier": "RandomFourier",
+    "randomfourier": "RandomFourier",
+    "rff": "RandomFourier",
+    "rbfsampler": "RandomFourier",
+    "nystroem": "Nystroem",
+    "poly": "Polynomial",
+    "polynomial": "Polynomial",
+    "polynomialfeatures": "Polynomial",
+}
+KERNEL_PARAMETERS = {
+    "kernel": ("kernels", KERNEL_NAMES),
+    "target_kernel": ("kernels", KERNEL_NAMES),
+    "hyperkernel": ("hyperkernels", HYPERKERNEL_NAMES),
+    "features": ("features", FEATURE_NAMES),
+}
 
 
 class Option(BaseEstimator):
@@ -47,10 +81,39 @@ def option_of(given: Any, words: Mapping[str, type[Chosen]], name: str, owner: s
     )
 
 
+def refuse_kernel_names(model: BaseEstimator) -> None:
+    """Raise an error if a kernel or feature map is a name ("rbf"), a class or from elsewhere; suggest the object.
+
+    Examples
+    --------
+    >>> from kernelwright import EmbeddingClassifier
+    >>> try:
+    ...     EmbeddingClassifier("rbf").fit([[0.0], [1.0]], [0, 1])
+    ... except ValueError as error:
+    ...     print(error)
+    The 'kernel' parameter of EmbeddingClassifier must be an object. Got 'rbf' instead: use kernels.Gaussian().
+    """
+    for parameter, (package, names) in KERNEL_PARAMETERS.items():
+        given = getattr(model, parameter, None)
+        own = type(given).__module__.startswith("kernelwright.")
+        name = given if isinstance(given, str) else (given if isinstance(given, type) else type(given)).__name__
+        near = names.get(name.lower().replace("_", "").replace("-", "").replace(" ", ""))
+        if near is not None and not own:
+            shown = f"the class {name}" if isinstance(given, type) else repr(given)
+            raise InvalidParameterError(
+                f"The '{parameter}' parameter of {type(model).__name__} must be an object. Got {shown} instead: use "
+                f"{package}.{near}()."
+            )
+
+
 class TakesOptions(BaseEstimator):
     """An estimator some of whose parameters are words for objects."""
 
     _options: ClassVar[dict[str, Callable[[Any], Any]]] = {}  # of each parameter: from a word (or None) to its object
+
+    def _validate_params(self) -> None:
+        refuse_kernel_names(self)
+        super()._validate_params()
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``learn__...`` also reaches into a word, which becomes the object it stands for."""

@@ -22,7 +22,8 @@ class TableViews(TransformerMixin, BaseEstimator):
 
     ``z`` is the standardised value, squashed by ``z / sqrt(1 + (z/3)^2)`` so that an outlier lies at most three
     deviations out. ``q`` is the normal quantile of the value's rank among the training values (interpolated
-    between them, at most 3, standardised): it does not depend on the spacing of the values.
+    between them, at most 3, standardised): it does not depend on the spacing of the values. A gap (NaN) is at zero, the
+    centre of both views.
 
     Examples
     --------
@@ -38,8 +39,10 @@ class TableViews(TransformerMixin, BaseEstimator):
         """Learn the range, moments and ranks of each column."""
         X = np.asarray(X, dtype=np.float64)
         w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        self.low_ = X.min(0)
-        half_range = 0.5 * X.max(0) - 0.5 * self.low_  # halves: the full range may overflow
+        self.low_ = np.min(X, 0, initial=np.inf, where=~np.isnan(X))
+        high = np.max(X, 0, initial=-np.inf, where=~np.isnan(X))
+        self.low_, high = (np.where(np.isfinite(self.low_), each, 0.0) for each in (self.low_, high))  # only gaps
+        half_range = 0.5 * high - 0.5 * self.low_  # halves: the full range may overflow
         self.columns_ = np.flatnonzero(half_range > 0)
         if len(self.columns_) == 0:
             warnings.warn("All features are constant: nothing can be learned from them.", stacklevel=2)
@@ -58,19 +61,28 @@ class TableViews(TransformerMixin, BaseEstimator):
         z = (U - self.mean_) / self.deviation_
         z /= np.hypot(1.0, z / 3.0)
         q = (self._ranks(U) - self.rank_mean_) / self.rank_deviation_
-        return np.hstack([z, q])
+        gaps = np.isnan(U)
+        return np.hstack([np.where(gaps, 0.0, each) for each in (z, q)]) if gaps.any() else np.hstack([z, q])
+
+    def standardised(self, X: Any) -> np.ndarray:
+        """Return the columns that vary, standardised; a gap is at zero."""
+        return np.nan_to_num((self._unit(np.asarray(X, dtype=np.float64)) - self.mean_) / self.deviation_)
 
     def inverse_transform(self, V: Any) -> np.ndarray:
         """Return rows with these views; a constant column gets its value back."""
         squashed = np.clip(np.asarray(V)[:, : len(self.columns_)], -2.999999, 2.999999)
-        unit = squashed / np.sqrt(1.0 - (squashed / 3.0) ** 2) * self.deviation_ + self.mean_
+        return self.of_standardised(squashed / np.sqrt(1.0 - (squashed / 3.0) ** 2))
+
+    def of_standardised(self, z: np.ndarray) -> np.ndarray:
+        """Return rows with these standardised values; a constant column gets its value back."""
+        unit = z * self.deviation_ + self.mean_
         X = np.tile(self.low_, (len(unit), 1))
         X[:, self.columns_] += 2.0 * unit * self.half_range_[self.columns_]
         return X
 
     def beyond(self, X: Any) -> np.ndarray:
-        """Return how far each value lies outside the training range, in training standard deviations."""
-        U = self._unit(np.asarray(X, dtype=np.float64))
+        """Return how far each value lies outside the training range, in training standard deviations; 0 for a gap."""
+        U = np.nan_to_num(self._unit(np.asarray(X, dtype=np.float64)))
         return (np.maximum(-U, 0.0) + np.maximum(U - 1.0, 0.0)) / self.deviation_
 
     def _unit(self, X: np.ndarray) -> np.ndarray:
@@ -85,13 +97,23 @@ class TableViews(TransformerMixin, BaseEstimator):
 
 
 def _moments(U: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    mean = np.average(U, axis=0, weights=w) if U.shape[1] else np.zeros(0)
-    variance = np.average((U - mean) ** 2, axis=0, weights=w) if U.shape[1] else np.zeros(0)
+    """Return the mean and the deviation of each column, without gaps."""
+    known = ~np.isnan(U)
+    weights = known * (w / w.sum())[:, None]
+    total = weights.sum(0)
+    total = np.where(total > 0, total, 1.0)
+    mean = (weights * np.where(known, U, 0.0)).sum(0) / total
+    variance = (weights * np.where(known, U - mean, 0.0) ** 2).sum(0) / total
     return mean, np.sqrt(np.where(variance > 0, variance, 1.0))
 
 
 def _rank_knots(u: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct values of a column, and for each the normal quantile of its mid-rank."""
+    known = ~np.isnan(u)
+    if not known.all():
+        u, w = u[known], w[known]
+    if not len(u):
+        return np.zeros(1), np.zeros(1)  # there are only gaps
     values, place = np.unique(u, return_inverse=True)
     counts = np.bincount(place.reshape(-1), w, len(values))
     middle = (np.cumsum(counts) - 0.5 * counts) / counts.sum()

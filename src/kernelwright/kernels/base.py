@@ -37,6 +37,7 @@ from torch import Tensor, nn
 
 from kernelwright.inputs.arrays import as_matrix
 from kernelwright.numerics.linalg import Workspace
+from kernelwright.numerics.sparse_rows import KEPT_ROWS
 from kernelwright.parameters import Parametrised, Positive, Simplex
 from kernelwright.storage.saved import saved
 
@@ -160,7 +161,7 @@ class Kernel(Parametrised):
     def matrix(self, X: Tensor) -> Tensor:
         """Return ``forward(X)`` without gradient, by blocks of rows: half the work, and little extra memory."""
         with torch.no_grad():
-            if len(X) <= BLOCK_ROWS or not self.takes_vectors:
+            if len(X) <= (BLOCK_ROWS if torch.is_tensor(X) else KEPT_ROWS) or not self.takes_vectors:
                 return self.forward(X)
             K = X.new_empty(len(X), len(X))
             for start in range(0, len(X), BLOCK_ROWS):

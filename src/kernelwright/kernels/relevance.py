@@ -23,7 +23,7 @@ class FeatureRelevance:
     """One row of the table."""
 
     name: str
-    lengthscale: float  # in the units the kernel sees; infinite for a feature that never varied
+    lengthscale: float  # the shortest, in the units the kernel sees; infinite for a feature that never varied
     share: float  # share of (feature spread / length scale) among all features
     at_bound: str = ""  # "lower" or "upper" if learning stopped at a bound
 
@@ -55,9 +55,9 @@ def rank_features(kernel: nn.Module, names: Sequence[str], columns: np.ndarray, 
     names : list of str
         All features.
     columns : ndarray of int
-        The features that the kernel sees, in its order.
+        For each length scale of the kernel its feature. Shares of several length scales of a feature are summed.
     spread : ndarray
-        Standard deviation of each feature that the kernel sees.
+        Standard deviation of what each length scale divides.
     """
     parts = [part for part in kernel.modules() if isinstance(part, HasLengthScales)]
     parts = [part for part in parts if part.log_lengthscale.shape == (len(columns),)]
@@ -70,8 +70,9 @@ def rank_features(kernel: nn.Module, names: Sequence[str], columns: np.ndarray, 
     pull = spread / scales
     pull = pull / np.maximum(pull.sum(1, keepdims=True), 1e-300)
     share, scale = np.zeros(len(names)), np.full(len(names), np.inf)
-    share[columns], scale[columns] = pull.mean(0), np.exp(np.log(scales).mean(0))
-    stuck = dict(zip(columns.tolist(), _at_bounds(parts), strict=True))
+    np.add.at(share, columns, pull.mean(0))
+    np.minimum.at(scale, columns, np.exp(np.log(scales).mean(0)))
+    stuck = {column: word for column, word in zip(columns.tolist(), _at_bounds(parts), strict=True) if word}
     order = np.argsort(-share, kind="stable")
     return Relevance([FeatureRelevance(str(names[d]), scale[d], share[d], stuck.get(d, "")) for d in order.tolist()])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ def _falloff_(D: Tensor) -> Tensor:
 
 @saved(
     "tabular-kernel",
-    fields="median usual ard",
+    fields="median usual ard groups",
     parameters="log_lengthscale log_smooth log_rank_scale logit_weights",
 )
 class Tabular(LengthScaled):
@@ -42,6 +43,9 @@ class Tabular(LengthScaled):
           + w_1 exp(-sum_d (z_d - z'_d)^2 / (2 smooth^2 l_d / m))
           + w_2 exp(-sum_d |q_d - q'_d| / (l_d rank_scale))
 
+    Features of one group share a length scale: the indicators of one category, say, of which ``groups`` has the number
+    for each feature.
+
     The first part follows steps and single features. The second follows smooth and rotated structure; on a log scale it
     uses half of the learned relevance. The third ignores the spacing of a feature's values. ``k(x, x) = 1``.
     """
@@ -53,14 +57,21 @@ class Tabular(LengthScaled):
     log_smooth: nn.Parameter
     log_rank_scale: nn.Parameter
     usual: tuple[float, float] | None = None  # logarithms of the median distances, once known
+    groups: tuple[int, ...] | None = None  # the length scale of each feature; None: each has its own
     logit_weights: nn.Parameter
 
     START = (-1.0, -0.5)  # logits of the second and third weight: their start, and the target of shrinkage
 
     def __init__(
-        self, lengthscale: Any = "median", smooth: float = 1.0, rank_scale: float = 1.0, weights: Any = None
+        self,
+        lengthscale: Any = "median",
+        smooth: float = 1.0,
+        rank_scale: float = 1.0,
+        weights: Any = None,
+        groups: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
+        self.groups = None if groups is None else tuple(groups)
         self.lengthscale, self.smooth, self.rank_scale = lengthscale, smooth, rank_scale
         start = torch.tensor((0.0, *self.START), dtype=torch.float64)
         self.weights = torch.softmax(start, 0) if weights is None else weights
@@ -70,13 +81,29 @@ class Tabular(LengthScaled):
         scale = self.log_lengthscale
         if odd:
             raise ValueError(f"Tabular expects two views [z | q] of every feature. Got {X.shape[1]} columns.")
-        if scale.ndim and len(scale) != half:
-            raise ValueError(f"Tabular has {len(scale)} length scales, but the points have {half} features.")
+        if scale.ndim and len(self.of_features(scale)) != half:
+            n_scaled = len(self.of_features(scale))
+            raise ValueError(f"Tabular has length scales for {n_scaled} features, but the points have {half}.")
         return X[:, :half], X[:, half:]
 
+    def of_features(self, scale: Tensor) -> Tensor:
+        """Return the length scale of each feature from those of the groups."""
+        return scale if self.groups is None or scale.ndim == 0 else scale[list(self.groups)]
+
+    def _of_groups(self, sums: Tensor) -> Tensor:
+        """Sum over the features of each group."""
+        if self.groups is None or self.log_lengthscale.ndim == 0:
+            return sums
+        return sums.new_zeros(len(self.log_lengthscale)).index_add(0, torch.tensor(self.groups), sums)
+
+    def feature_scale(self) -> Tensor:
+        """Return the length scale of each feature."""
+        return self.of_features(self.lengthscale)
+
     def smooth_scale(self) -> Tensor:
-        """Return the length scales of the second part."""
-        return self.smooth * (0.5 * (self.log_lengthscale - self.log_lengthscale.mean())).exp()
+        """Return the length scale of each feature in the second part."""
+        relevance = 0.5 * (self.log_lengthscale - self.log_lengthscale.mean())
+        return self.smooth * self.of_features(relevance).exp()
 
     def _parts(self, X: Tensor, Z: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return the three kernel matrices."""
@@ -86,7 +113,8 @@ class Tabular(LengthScaled):
         def over(view: Tensor | None, scale: Tensor) -> Tensor | None:
             return None if view is None else view / scale
 
-        near, far, ranks = self.lengthscale, self.smooth_scale(), self.lengthscale * self.rank_scale
+        near, far = self.feature_scale(), self.smooth_scale()
+        ranks = near * self.rank_scale
         smooth = squared_euclidean(z / far, over(z_other, far)).mul_(-0.5).exp_()
         steps = _falloff_(l1(z / near, over(z_other, near)))
         ranked = _falloff_(l1(q / ranks, over(q_other, ranks)))
@@ -102,7 +130,7 @@ class Tabular(LengthScaled):
     def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
         with torch.no_grad():
             steps, smooth, ranks = self._parts(X, None)
-            w, scale = self.weights, self.lengthscale
+            w, scale = self.weights, self.feature_scale()
             z, q = self._views(X)
             smooth_z, z, q = z / self.smooth_scale(), z / scale, q / (scale * self.rank_scale)
 
@@ -110,8 +138,9 @@ class Tabular(LengthScaled):
             step_sums, step_total = l1_weighted_sums(z, dK, steps)
             rank_sums, rank_total = l1_weighted_sums(q, dK, ranks)
             N = dK.mul_(smooth)
-            smooth_sums = w[1] * squared_weighted_sums(smooth_z, N)
-            in_scales = w[0] * step_sums + w[2] * rank_sums + 0.5 * (smooth_sums - smooth_sums.mean())
+            smooth_sums = w[1] * self._of_groups(squared_weighted_sums(smooth_z, N))
+            steps_and_ranks = self._of_groups(w[0] * step_sums + w[2] * rank_sums)
+            in_scales = steps_and_ranks + 0.5 * (smooth_sums - smooth_sums.mean())
             gradients = {
                 "log_lengthscale": in_scales if self.log_lengthscale.ndim else in_scales.sum(),
                 "log_smooth": smooth_sums.sum(),
@@ -131,7 +160,8 @@ class Tabular(LengthScaled):
             self.smooth = median_distance(squared_euclidean(some).sqrt(), some_weights)
             self.usual = (float(self.log_lengthscale.detach()), float(self.log_smooth.detach()))
         if self.log_lengthscale.ndim == 0:
-            self.lengthscale = self.lengthscale.detach().expand(z.shape[1])
+            n_scales = z.shape[1] if self.groups is None else max(self.groups) + 1
+            self.lengthscale = self.lengthscale.detach().expand(n_scales)
 
     def stretch_(self, factor: float) -> None:
         super().stretch_(factor)

@@ -11,7 +11,7 @@ from kernelwright.kernels.base import Gradients, Kernel, Pullback, prefixed
 from kernelwright.parameters import Positive
 from kernelwright.storage.saved import saved
 
-__all__ = ["WithTrend"]
+__all__ = ["WithTrend", "unsquashed"]
 
 FARTHEST = 1000.0  # deviations that can be told apart after the squash; training values lie within sqrt(n)
 FLAT_FROM = 1000.0  # robust deviations: beyond, a trend stays as it is, so that one wild value cannot set its slope
@@ -48,11 +48,11 @@ class WithTrend(Kernel):
         if self.centre.ndim == 0:
             some = torch.arange(0, len(X), -(-len(X) // ENOUGH_ROWS))
             weights = X.new_ones(len(X)) if weights is None else weights
-            self.centre, self.width = _middle_and_width(_unsquashed(X[some]), weights[some])
+            self.centre, self.width = _middle_and_width(unsquashed(X[some]), weights[some])
 
     def lines(self, X: Tensor) -> Tensor:
         """Return the columns b on their own scale, divided by the root of their number."""
-        values = ((_unsquashed(X) - self.centre) / self.width).clamp(-FLAT_FROM, FLAT_FROM)
+        values = ((unsquashed(X) - self.centre) / self.width).clamp(-FLAT_FROM, FLAT_FROM)
         return values / math.sqrt(values.shape[1])
 
     def trend(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
@@ -85,7 +85,7 @@ class WithTrend(Kernel):
         return K.addmm(B, B.T, alpha=float(amplitude)), pullback
 
 
-def _unsquashed(X: Tensor) -> Tensor:
+def unsquashed(X: Tensor) -> Tensor:
     """Return standardised values u from the first view ``z = u / sqrt(1 + (u/3)^2)``."""
     squashed = X[:, : X.shape[1] // 2] / 3.0
     left = (1.0 - squashed.square()).clamp(min=9.0 / (9.0 + FARTHEST**2))

@@ -14,6 +14,7 @@ from kernelwright.numerics.distances import (
     l1_weighted_sums,
     median_distance_of,
     squared_euclidean,
+    squared_norms,
     squared_outer_sums,
     squared_weighted_sums,
 )
@@ -65,6 +66,10 @@ class HasLengthScales(Parametrised):
     log_lengthscale: nn.Parameter
     median: bool
     ard: bool = False  # a length scale for each feature
+
+    def feature_scale(self) -> Tensor:
+        """Return the length scale of each feature, or of all."""
+        return self.lengthscale
 
     def use_median_(self) -> None:
         if self.log_lengthscale.requires_grad:  # a frozen part does not change
@@ -317,7 +322,7 @@ class Linear(Kernel):
         return X @ (X if Z is None else Z).T
 
     def _diag(self, X: Tensor) -> Tensor:
-        return (X * X).sum(1)
+        return squared_norms(X)
 
 
 @saved("polynomial-kernel", fields="_degree", parameters="log_lengthscale log_offset")
@@ -344,7 +349,7 @@ class Polynomial(Kernel):
         return (X @ (X if Z is None else Z).T / self.lengthscale**2 + self.offset) ** self.degree
 
     def _diag(self, X: Tensor) -> Tensor:
-        return ((X * X).sum(1) / self.lengthscale**2 + self.offset) ** self.degree
+        return (squared_norms(X) / self.lengthscale**2 + self.offset) ** self.degree
 
 
 @saved("delta-kernel")

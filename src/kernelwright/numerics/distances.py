@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from kernelwright.numerics.products import Outer, thin_product
+from kernelwright.numerics.sparse_rows import SparseRows
 
 __all__ = [
     "cubed_sum",
@@ -27,6 +28,7 @@ __all__ = [
     "median_distance",
     "median_distance_of",
     "squared_euclidean",
+    "squared_norms",
     "squared_outer_sums",
     "squared_weighted_sums",
 ]
@@ -43,6 +45,8 @@ FARTHEST = {torch.float64: 1e145, torch.float32: 1e17}
 
 def squared_euclidean(X: Tensor, Z: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
     """Return ``|x_i - z_j|^2``: never negative, exactly zero between a point and itself; in ``memory`` if given."""
+    if isinstance(X, SparseRows):
+        return X.squared_distances(Z)
     other = X if Z is None else Z
     _check_width(X, other)
     centre = _centre(other)
@@ -57,6 +61,11 @@ def squared_euclidean(X: Tensor, Z: Tensor | None = None, memory: Tensor | None 
 def _check_width(X: Tensor, Z: Tensor) -> None:
     if X.shape[1] != Z.shape[1]:
         raise ValueError(f"Points with {X.shape[1]} features cannot be compared with points that have {Z.shape[1]}.")
+
+
+def squared_norms(X: Tensor) -> Tensor:
+    """Return ``|x_i|^2``."""
+    return X.squared_norms if isinstance(X, SparseRows) else (X * X).sum(1)
 
 
 def euclidean(X: Tensor, Z: Tensor | None = None) -> Tensor:
@@ -82,7 +91,9 @@ def _with_norms(X: Tensor) -> Tensor:
 
 
 def squared_weighted_sums(X: Tensor, W: Tensor) -> Tensor:
-    """Return ``s_d = sum_ij W_ij (x_id - x_jd)^2`` for every feature d."""
+    """Return ``s_d = sum_ij W_ij (x_id - x_jd)^2`` for every feature d; only their sum for sparse rows."""
+    if isinstance(X, SparseRows):
+        return (X.squared_distances() * W).sum()
     X = _within_reach(X - _centre(X))
     products = thin_product(W, torch.cat([X, X.new_ones(len(X), 1)], 1))  # W X and the row sums in one pass
     return _squared_sums(X, products, W.sum(0))
@@ -91,8 +102,11 @@ def squared_weighted_sums(X: Tensor, W: Tensor) -> Tensor:
 def squared_outer_sums(X: Tensor, W: Outer, S: Tensor) -> Tensor:
     """Return ``s_d = sum_ij W_ij S_ij (x_id - x_jd)^2`` for every feature d and a symmetric S.
 
-    Each pair is visited once, with ``W_ij + W_ji``, in blocks of rows that stay in the cache.
+    Each pair is visited once, with ``W_ij + W_ji``, in blocks of rows that stay in the cache. For sparse rows it is
+    only the sum over all features.
     """
+    if isinstance(X, SparseRows):
+        return squared_weighted_sums(X, W.dense().mul_(S))
     X = _within_reach(X - _centre(X))
     ones = torch.cat([X, X.new_ones(len(X), 1)], 1)
     left, right = torch.cat([W.left, W.right], 1), torch.cat([W.right, W.left], 1).T.contiguous()
@@ -115,6 +129,8 @@ def _squared_sums(X: Tensor, products: Tensor, column_sums: Tensor) -> Tensor:
 
 def l1(X: Tensor, Z: Tensor | None = None) -> Tensor:
     """Return ``sum_d |x_id - z_jd|``."""
+    if isinstance(X, SparseRows):
+        return X.l1_distances(Z)
     other = X if Z is None else Z
     _check_width(X, other)
     differentiable = torch.is_grad_enabled() and (X.requires_grad or other.requires_grad)
@@ -133,7 +149,13 @@ def l1(X: Tensor, Z: Tensor | None = None) -> Tensor:
 
 
 def l1_weighted_sums(X: Tensor, W: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``s_d = sum_ij W_ij K_ij |x_id - x_jd|`` for every feature d, and ``sum_ij W_ij K_ij``; K is symmetric."""
+    """Return ``s_d = sum_ij W_ij K_ij |x_id - x_jd|`` for every feature d, and ``sum_ij W_ij K_ij``; K is symmetric.
+
+    For sparse rows, the first is only the sum over all features.
+    """
+    if isinstance(X, SparseRows):
+        N = W * K
+        return (X.l1_distances() * N).sum(), N.sum()
     compiled = _compiled(len(X) ** 2 * X.shape[1])
     if compiled is None:
         N = W * K
@@ -186,6 +208,8 @@ def median_distance(D: Tensor, weights: Tensor | None = None) -> float:
 
 def median_distance_of(X: Tensor, distance: Callable[[Tensor], Tensor], weights: Tensor | None = None) -> float:
     """Return the median distance between points, computed in a unit in which typical differences can be squared."""
+    if isinstance(X, SparseRows):
+        return median_distance(distance(X), weights)
     sizes = (0.5 * X - 0.5 * X.median(0).values).abs()
     usual = float(sizes[sizes > 0].median()) if bool((sizes > 0).any()) else 1.0
     unit = 2.0 ** (math.frexp(usual)[1] - 1)  # a power of two, so that no digit changes
