@@ -64,3 +64,21 @@ def test_zero_residuals_do_not_rule_the_scale():
     logs = log_residuals(residuals, np.ones(100))
     assert np.isfinite(logs).all()
     assert logs.min() > np.log(1e-4)
+
+
+def test_the_scale_beside_the_largest_weight_is_chosen_by_the_score_and_not_by_rounding():
+    """The location errs as the direct estimate does, but by more, so it deserves no weight."""
+    rng = np.random.default_rng(0)
+    y, error = rng.normal(size=300), rng.normal(size=300)
+    scale, _ = describe(y, np.ones(300), Stacked())
+    direct = 0.5 * (scale.thresholds.encode(y) + scale.thresholds.encode(y + error))
+    marginal = np.append(scale.thresholds.below(y).mean(0), 1.0)
+    found = []
+    for factor in np.linspace(0.1, 3.0, 25):
+        rows = LeftOutTarget(
+            y, np.full(300, factor), scale.encode(y) + 2.0 * error, np.full(300, -9.0), direct, np.ones(300)
+        )
+        link = fit_distribution(scale, rows, marginal, None)
+        assert link.direct == 0.99
+        found.append(link.narrowed)
+    assert len(set(found)) == 1

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from kernelwright.distributions.predictive import ContinuousPrediction, DiscretePrediction, SmoothPart, TablePart
 from kernelwright.distributions.shape import ResidualShape
-from kernelwright.distributions.transforms import IdentityMap, LogMap
+from kernelwright.distributions.transforms import IdentityMap, LogMap, RootMap
 
 scoringrules = pytest.importorskip("scoringrules")
 
@@ -73,6 +75,34 @@ def test_a_range_is_kept():
     found = prediction(0.6, low=0.4, high=3.0)
     assert np.all(found.smooth.quantile(np.tile([1e-9, 1 - 1e-9], (3, 1))) >= 0.4)
     assert np.all(found.smooth.cdf(np.tile([0.39, 3.0], (3, 1))) == [0.0, 1.0])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.0])
+def test_deviations_do_not_depend_on_the_place_of_the_target(share, offset):
+    found = prediction(share)
+    smooth = replace(found.smooth, location=found.smooth.location + offset)
+    moved = ContinuousPrediction(smooth, replace(found.table, knots=found.table.knots + offset), found.share)
+    assert moved.std() == pytest.approx(found.std(), rel=1e-6)
+    assert moved.mean() - offset == pytest.approx(found.mean(), abs=1e-6)
+
+
+def test_quantiles_of_levels_next_to_each_other_do_not_cross_by_rounding():
+    """At an atom many levels have one quantile, which each finds from another bracket."""
+    smooth = SmoothPart(np.ones(2), np.full(2, 2.0), prediction(1.0).smooth.shape, RootMap(), 0.0)
+    table = TablePart(np.array([-1e-6, 0.0, 0.3, 6.0]), np.array([[0.0, 0.3, 0.4, 1.0], [0.0, 0.7, 0.8, 1.0]]))
+    levels = np.tile(np.random.default_rng(0).permutation(np.linspace(0.0005, 0.9995, 2000)), (2, 1))
+    quantiles = ContinuousPrediction(smooth, table, np.array([0.3, 0.6])).quantile(levels)
+    assert np.all(np.diff(np.take_along_axis(quantiles, levels.argsort(1), 1)) >= 0)
+
+
+def test_the_density_at_a_frequent_value_is_that_of_its_step():
+    """The step of an atom ends at its value, and the distribution function rises before it."""
+    table = TablePart(np.array([-1.0, 2.0 - 1e-6, 2.0, 3.0]), np.array([[0.0, 0.3, 0.8, 1.0]]))
+    found = ContinuousPrediction(
+        SmoothPart(np.zeros(1), np.ones(1), prediction(1.0).smooth.shape, IdentityMap()), table, np.zeros(1)
+    )
+    assert np.exp(found.log_density(np.array([2.0]))) == pytest.approx(0.5 / 1e-6, rel=1e-6)
 
 
 class TestDiscrete:

@@ -74,3 +74,11 @@ def test_decoding_inverts_encoding():
     whole = rng.choice([3.0, 4.0, 8.0], 100)
     scale, _ = scale_and_maps(whole)
     assert np.array_equal(scale.decode(scale.encode(whole)), whole)
+
+
+def test_targets_below_zero_and_on_both_borders_have_their_maps(rng):
+    below = describe(-1 - rng.random(200), np.ones(200), Stacked())[1]
+    assert [found.word for found in below] == ["identity"]
+    on_borders = np.repeat([0.0, 1.0], 100)
+    maps = describe(on_borders, np.ones(200), Stacked(low=0.0, high=1.0, transform="logit"))[1]
+    assert np.isfinite(maps[0](on_borders)).all()

@@ -9,6 +9,7 @@ MAPS = [
     LogMap(2.0, 0.5),
     RootMap(),
     RootMap(1.0),
+    RootMap(1.0, 0.2),
     LogitMap(0.0, 50.0, 0.0),
     LogitMap(0, 50, 0.01),
 ]
@@ -31,3 +32,8 @@ def test_no_prediction_leaves_the_range(target_map):
     assert np.isfinite(y).all()
     assert y.min() >= target_map.low
     assert y.max() <= getattr(target_map, "high", np.inf)
+
+
+@pytest.mark.parametrize("target_map", MAPS, ids=repr)
+def test_slopes_at_the_borders_are_finite(target_map):
+    assert np.isfinite(target_map.log_slope(np.array([getattr(target_map, "low", 0.0), 50.0]))).all()

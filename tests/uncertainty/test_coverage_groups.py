@@ -1,5 +1,7 @@
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.sparse import csr_matrix
 
@@ -45,3 +47,20 @@ def test_a_column_of_any_table():
     groups = LabelGroups(lambda X: X[:, 0] > 1, np.array([0.0, 1.0]))
     assert groups.indices(table, np.zeros(3)).tolist() == [0, 1, 1]
     assert groups.names == ["0.0", "1.0"]
+
+
+@pytest.mark.parametrize("by", ["town", -1])
+def test_a_column_of_any_frame_with_gaps(by):
+    frame = pd.DataFrame({"size": [1.0, 2, 3], "town": pd.array(["Ulm", None, "Bonn"], dtype="string")})
+    for each in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.astype({"town": "category"})):
+        assert labels_by(by, each).tolist() == ["Ulm", "nan", "Bonn"]
+    for each in (frame, pl.from_pandas(frame)):
+        with pytest.raises(ValueError, match="no column of X"):
+            labels_by(7, each)
+
+
+def test_groups_of_numbers_are_found_with_and_without_gaps():
+    groups = make_groups("n", pd.DataFrame({"n": pd.array([1, None, 2], dtype="Int64")}), WIDTHS[:3])
+    new = pd.DataFrame({"n": pd.array([2, 1, 1], dtype="Int64")})
+    assert groups.indices(new, WIDTHS[:3]).tolist() == [1, 0, 0]
+    assert groups.indices(new.astype(float), WIDTHS[:3]).tolist() == [1, 0, 0]

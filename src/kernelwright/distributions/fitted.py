@@ -159,7 +159,6 @@ def fit_distribution(
     if direct is not None or rows.direct is None:
         return link
     weight, narrowed = min((_stacked(link, rows.some(JUDGED), each) for each in NARROWED), key=itemgetter(0))[1:]
-    weight = min(weight, 1.0 if scale.values is not None else LARGEST_WEIGHT)
     return replace(link, direct=weight, narrowed=narrowed) if weight >= SMALLEST_WEIGHT else link
 
 
@@ -187,7 +186,9 @@ def _stacked(link: DistributionLink, rows: LeftOutTarget, narrowed: float) -> tu
         a, b, c = (first**2) @ widths, (second**2) @ widths, (first * second) @ widths
     smooth_score, direct_score, both_score = (float(rows.weights @ each) for each in (a, b, c))
     curvature = smooth_score + direct_score - 2.0 * both_score
-    w = min(max((smooth_score - both_score) / curvature, 0.0), 1.0) if curvature > 0 else 0.0
+    # With all weight on the direct estimate, scales beside it would differ by rounding only.
+    largest = 1.0 if scale.values is not None else LARGEST_WEIGHT
+    w = min(max((smooth_score - both_score) / curvature, 0.0), largest) if curvature > 0 else 0.0
     value = w * w * direct_score + (1 - w) ** 2 * smooth_score + 2 * w * (1 - w) * both_score
     return value * (1.0 + MISCOVERED * _miscoverage(replace(link, direct=w), rows)), w, narrowed
 

@@ -102,12 +102,12 @@ class SmoothPart:
         return np.where((t < self.low) | (t > self.high), 0.0, inside / (last - first))
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean and the mean square of each row, over the central 99.5 percent.
+        """Return the mean and the variance of each row, over the central 99.5 percent.
 
         Beyond, a heavy tail of a logarithm would have no mean.
         """
         y = self.quantile(MOMENT_LEVELS[None])
-        return y.mean(1), np.square(y).mean(1)
+        return y.mean(1), y.var(1)
 
 
 @dataclass(frozen=True)
@@ -136,16 +136,18 @@ class TablePart:
         return found
 
     def density(self, t: np.ndarray) -> np.ndarray:
-        """Return the density at points of shape (n, j)."""
-        place, _ = self._place(t)
+        """Return the density at points of shape (n, j); at a knot that before it, where the step of an atom ends."""
+        place = np.clip(np.searchsorted(self.knots, t, side="left") - 1, 0, len(self.knots) - 2)
         slopes = np.diff(self.below, axis=1) / np.diff(self.knots)
         outside = (t < self.knots[0]) | (t > self.knots[-1])
         return np.where(outside, 0.0, np.take_along_axis(slopes, place, 1))
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean and the mean square of each row."""
-        mass, a, b = np.diff(self.below, axis=1), self.knots[:-1], self.knots[1:]
-        return mass @ (0.5 * (a + b)), mass @ ((a * a + a * b + b * b) / 3.0)
+        """Return the mean and the variance of each row."""
+        mass, middle = np.diff(self.below, axis=1), 0.5 * (self.knots[:-1] + self.knots[1:])
+        mean = self.knots[0] + mass @ (middle - self.knots[0])
+        within = np.square(np.diff(self.knots)) / 12.0
+        return mean, (mass * (np.square(middle - mean[:, None]) + within)).sum(1)
 
     def _place(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         place = np.clip(np.searchsorted(self.knots, t, side="right") - 1, 0, len(self.knots) - 2)
@@ -170,20 +172,25 @@ class ContinuousPrediction(Prediction):
         return self._moments()[0]
 
     def std(self) -> np.ndarray:  # noqa: D102
-        first, second = self._moments()
-        return np.sqrt(np.maximum(second - first**2, 0.0))
+        return np.sqrt(self._moments()[1])
 
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        pairs = zip(self.smooth.moments(), self.table.moments(), strict=True)
-        first, second = (self.share * smooth + (1.0 - self.share) * table for smooth, table in pairs)
-        return first, second
+        """Return means and variances; mean squares would lose all digits of a target far from zero."""
+        (mean, variance), (other, other_variance) = self.smooth.moments(), self.table.moments()
+        share, rest = self.share, 1.0 - self.share
+        between = share * rest * np.square(mean - other)
+        return share * mean + rest * other, share * variance + rest * other_variance + between
 
     def cdf(self, t: np.ndarray) -> np.ndarray:  # noqa: D102
         inside = self._mixed(lambda part: part.cdf(t))
         return np.where(t < self.smooth.low, 0.0, np.where(t >= self.smooth.high, 1.0, inside))
 
     def quantile(self, levels: np.ndarray) -> np.ndarray:
-        """Return the quantiles: between those of the two parts, found by bisection."""
+        """Return the quantiles: between those of the two parts, found by bisection.
+
+        Within a row they are sorted: those of levels next to each other start from other brackets, and end with
+        another rounding.
+        """
         smooth = self.smooth.quantile(levels)
         both = self.share < 1.0
         if not both.any():
@@ -191,6 +198,8 @@ class ContinuousPrediction(Prediction):
         rows = self._rows(both)
         found = [smooth[both], rows.table.quantile(levels[both])]
         smooth[both] = rows._bisected(levels[both], np.minimum(*found), np.maximum(*found))
+        order = levels.argsort(axis=1)
+        np.put_along_axis(smooth, order, np.sort(smooth, axis=1), axis=1)
         return np.clip(smooth, self.smooth.low, self.smooth.high)
 
     def _rows(self, chosen: np.ndarray) -> ContinuousPrediction:

@@ -90,7 +90,9 @@ def describe(y: np.ndarray, weights: np.ndarray, how: Distribution) -> tuple[Tar
     resolution = lattice(distinct)
     values = _possible(distinct, resolution) if discrete else None
     thresholds = (
-        Thresholds.exact(values) if values is not None else Thresholds.grid(y, weights, how.n_thresholds, resolution)
+        Thresholds.exact(values)
+        if values is not None
+        else Thresholds.grid(y, weights, how.n_thresholds, resolution, (low, high))
     )
     identity = IdentityMap()
     scale = TargetScale(identity, *_moments(y, weights), low, high, resolution, values, thresholds)
@@ -154,14 +156,13 @@ def _maps(y: np.ndarray, weights: np.ndarray, scale: TargetScale, transform: str
     bounded = np.isfinite(scale.low) and np.isfinite(scale.high)
     if transform == "logit" and not bounded:
         raise ValueError("transform='logit' needs both bounds of the target: set 'low' and 'high'.")
-    above = (y - low)[y > low]
-    shift = 0.0 if y.min() > low else 0.5 * float(above.min())
-    made: dict[str, TargetMap] = {"root": RootMap(low), "log": LogMap(low, shift)} if positive else {}
+    made: dict[str, TargetMap] = {}
+    if positive:
+        shift = _shift(y - low)
+        made = {"root": RootMap(low, shift), "log": LogMap(low, shift)}
     if bounded:
         inside = np.minimum(y - scale.low, scale.high - y) / (scale.high - scale.low)
-        made["logit"] = LogitMap(
-            scale.low, scale.high, 0.0 if inside.min() > 0 else 0.5 * float(inside[inside > 0].min())
-        )
+        made["logit"] = LogitMap(scale.low, scale.high, _shift(inside))
     if transform != "auto":
         return [made[transform]]
     if scale.values is not None:
@@ -169,3 +170,11 @@ def _maps(y: np.ndarray, weights: np.ndarray, scale: TargetScale, transform: str
     skewness = float(np.average(((y - scale.centre) / scale.unit) ** 3, weights=weights))
     tried = [made[name] for name in ("root", "log") if positive and skewness > SKEWED and name in made]
     return [IdentityMap(), *tried, *([made["logit"]] if bounded else [])]
+
+
+def _shift(distances: np.ndarray) -> float:
+    """Return what keeps targets on the border of their range finite: half the least distance of the others from it."""
+    if distances.min() > 0:
+        return 0.0
+    inside = distances[distances > 0]
+    return 0.5 * float(inside.min()) if len(inside) else 0.5

@@ -9,6 +9,8 @@ from scipy.special import expit
 
 from kernelwright.storage.saved import saved
 
+SMALLEST = 1e-300  # distance from a border below which a slope stays as it is: no density is infinite
+
 __all__ = ["IdentityMap", "LogMap", "LogitMap", "RootMap", "TargetMap"]
 
 
@@ -65,28 +67,27 @@ class LogMap(TargetMap):
         return np.maximum(np.exp(np.minimum(u, 700.0)) - self.shift, 0.0) + self.low
 
     def log_slope(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
-        with np.errstate(divide="ignore"):
-            return -np.log(np.maximum(y - self.low, 0.0) + self.shift)
+        return -np.log(np.maximum(y - self.low, SMALLEST) + self.shift)
 
 
 @saved("root-target-map")
 @dataclass(frozen=True)
 class RootMap(TargetMap):
-    """``sqrt(y - low)``, between the target itself and its logarithm; zero stays zero."""
+    """``sqrt(y - low + shift)``, between the target itself and its logarithm."""
 
     low: float = 0.0
+    shift: float = 0.0  # positive if the target can be equal to ``low``, where the slope would be infinite
 
     word = "root"
 
     def __call__(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.sqrt(np.maximum(y - self.low, 0.0))
+        return np.sqrt(np.maximum(y - self.low, 0.0) + self.shift)
 
     def inverse(self, u: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.square(np.maximum(u, 0.0)) + self.low
+        return np.maximum(np.square(np.maximum(u, 0.0)) - self.shift, 0.0) + self.low
 
     def log_slope(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
-        with np.errstate(divide="ignore"):
-            return -np.log(2.0) - 0.5 * np.log(np.maximum(y - self.low, 0.0))
+        return -np.log(2.0) - 0.5 * np.log(np.maximum(y - self.low, SMALLEST) + self.shift)
 
 
 @saved("logit-target-map")
@@ -115,5 +116,4 @@ class LogitMap(TargetMap):
 
     def log_slope(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
         share, width = self._share(y), (self.high - self.low) * (1.0 + 2.0 * self.margin)
-        with np.errstate(divide="ignore"):
-            return -np.log(width) - np.log(share) - np.log1p(-share)
+        return -np.log(width) - np.log(np.maximum(share, SMALLEST)) - np.log(np.maximum(1.0 - share, SMALLEST))

@@ -11,8 +11,10 @@ from torch import Tensor
 
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.inputs.dataset import Dataset
+from kernelwright.inputs.layout import TableLayout
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels import Kernel
+from kernelwright.kernels.coordinates import coordinates_of
 from kernelwright.numerics.linalg import Factor
 from kernelwright.storage.saved import saved
 
@@ -62,16 +64,26 @@ class MergedRows:
         return np.column_stack([np.bincount(self.place, column, len(self.counts)) / self.counts for column in values.T])
 
 
-def merge_rows(X: Any, number: np.ndarray, kernel: Kernel, scale: str | None, scaler: Any = None) -> MergedRows:
+def merge_rows(
+    X: Any,
+    number: np.ndarray,
+    kernel: Kernel,
+    scale: str | None,
+    scaler: Any = None,
+    layout: TableLayout | None = None,
+) -> MergedRows:
     """Merge rows with equal inputs and targets, then scale and encode them; only vectors are scaled.
 
-    A given ``scaler`` was fitted to other rows.
+    A given ``scaler`` was fitted to other rows; ``layout`` says what the columns are, if the rows are codes.
     """
     ones = np.ones(len(number))
     if not kernel.takes_vectors:
         return MergedRows(kernel.encode_training(X), number, ones, np.arange(len(number)))
     rows, place = Dataset(X, None, number, ones).merged()
-    scaler = fit_scaler(scale, rows.X, rows.weights) if scaler is None else scaler
+    if scaler is None and layout is not None:
+        scaler = coordinates_of(layout, rows.X, kernel, rows.weights, rows.counts)
+    elif scaler is None:
+        scaler = fit_scaler(scale, rows.X, rows.weights)
     points = kernel.encode(rows.X if scaler is None else scaler.transform(rows.X))
     return MergedRows(points, rows.y, rows.weights, place, scaler)
 

@@ -18,12 +18,14 @@ from kernelwright.embedding.support import KernelSupport, Support, nearest_other
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import ExtrapolationWarning
 from kernelwright.features.fourier import Concatenated, RandomFourier
+from kernelwright.inputs.coordinates import TableCoordinates
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.numerics.linalg import finite
 from kernelwright.numerics.products import thin_product
+from kernelwright.numerics.sparse_rows import SparseRows
 from kernelwright.numerics.threads import threads_for
 from kernelwright.storage.saved import saved
 
@@ -143,6 +145,11 @@ class FittedEmbedding:
         return len(self.coefficients)
 
     @property
+    def sparse(self) -> bool:
+        """Whether the points are rows of a sparse matrix."""
+        return isinstance(self.points, SparseRows)
+
+    @property
     def n_support_rows(self) -> int:
         """The number of training rows that set the unit of support, a quantile that is exact only for many rows."""
         return self.support.n_rows
@@ -196,7 +203,7 @@ class FittedEmbedding:
         everywhere = torch.ones(len(points), dtype=torch.float64)
         if X is None:  # points of rows that were drawn like the training rows
             return everywhere
-        if isinstance(self.scaler, TableViews):
+        if isinstance(self.scaler, TableViews | TableCoordinates):
             beyond = torch.from_numpy(self.scaler.beyond(X))
         elif isinstance(self.features, RandomFourier | Concatenated) and self.sums is not None:
             beyond = (self.sums.low - points).clamp(min=0.0) + (points - self.sums.high).clamp(min=0.0)
@@ -204,7 +211,7 @@ class FittedEmbedding:
             return everywhere
         parts = [part for part in self.kernel.modules() if isinstance(part, HasLengthScales)]
         with torch.no_grad():
-            left = torch.stack([(-(beyond / part.lengthscale).sum(1)).exp() for part in parts]).max(0).values
+            left = torch.stack([(-(beyond / part.feature_scale()).sum(1)).exp() for part in parts]).max(0).values
         if self.kernel.local is self.kernel:
             return left
         # Beside a trend, length scales may be so long that nothing is far: it is trusted a few deviations further.

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from kernelwright.embedding.dual import clip_normalise
 from kernelwright.storage.saved import saved
+from kernelwright.uncertainty.line import LogisticLine, pooled
 
 __all__ = [
     "ClipMap",
@@ -161,13 +162,22 @@ class Link:
     probability_map: ProbabilityMap
     prior: Tensor  # class frequencies
     trust: float = 1.0  # in the model; the rest of the weight goes to the class frequencies
+    line: LogisticLine | None = None  # beside the map
 
-    def __call__(self, outputs: Tensor, support: Tensor) -> Tensor:
-        """Return a row of log probabilities for each row."""
+    def __call__(self, outputs: Tensor, support: Tensor, of_line: Tensor | None = None) -> Tensor:
+        """Return a row of log probabilities for each row; ``of_line`` are those by the line, if there is one."""
         log_p = self.probability_map.log(outputs)
+        if self.line is not None:
+            if of_line is None:
+                raise ValueError("This link has a line. Pass its log probabilities too: link.of_line(points).")
+            log_p = pooled(log_p, of_line, self.line.weight)
         if not self.probability_map.returns_to_prior:
             return log_p
         return drawn_to_prior(log_p, self.trust * support.clamp(0.0, 1.0), self.prior)
+
+    def of_line(self, points: Tensor) -> Tensor | None:
+        """Return log probabilities by the line at points as the kernel sees them; None if there is no line."""
+        return None if self.line is None else self.line.log(points)
 
 
 # With this many rows, trust is one half without evidence; this many nats of evidence remove the doubt.

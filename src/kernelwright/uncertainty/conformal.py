@@ -104,17 +104,24 @@ class CalibrationScores:
 
 
 def smaller_scores(
-    left_out: LeftOutRows, block: tuple[Tensor, Tensor, Tensor], calibration: CalibrationScores, link: Link
+    left_out: LeftOutRows,
+    block: tuple[Tensor, Tensor, Tensor],
+    calibration: CalibrationScores,
+    link: Link,
+    of_line: Tensor | None = None,
 ) -> Tensor:
     """Count, for each new point and class, the training rows i with a smaller score by the model without i.
 
     ``block`` has kernel values (or features), raw outputs and support of the points. This is the rule of the
-    jackknife+ [Barber2021]_ for scores [Romano2020]_.
+    jackknife+ [Barber2021]_ for scores [Romano2020]_. ``of_line`` are log probabilities of the points by the line
+    beside the embedding. It is that of all rows; the training rows' own scores are by lines of fewer rows, so they are
+    rather too large, and the sets too.
     """
     values, outputs, support = block
     without = outputs[:, None, :] - left_out.change_at(values)
     n_points, n_rows, n_classes = without.shape
-    log_p = link(without.reshape(-1, n_classes), support.repeat_interleave(n_rows))
+    of_line = None if of_line is None else of_line.repeat_interleave(n_rows, 0)
+    log_p = link(without.reshape(-1, n_classes), support.repeat_interleave(n_rows), of_line)
     below = calibration.scores[:, None] < scores_of(log_p).reshape(n_points, n_rows, n_classes)
     if calibration.class_conditional:
         below &= left_out.strata[:, None] == torch.arange(n_classes)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from kernelwright.inputs.arrays import plain
+from kernelwright.inputs.frames.given import is_frame, pandas_frame
 from kernelwright.storage.saved import saved
 
 __all__ = ["AllRows", "CoverageGroups", "LabelGroups", "WidthGroups", "labels_by", "make_groups"]
@@ -107,10 +108,8 @@ def labels_by(by: Any, X: Any) -> np.ndarray:
 
 
 def _column(by: Any, X: Any) -> Any:
-    if hasattr(X, "columns"):
-        if isinstance(by, str) and by not in X.columns:
-            raise ValueError(f"by={by!r} is no column of X. Its columns are {list(map(str, X.columns))[:20]}.")
-        return X[by] if isinstance(by, str) else X.iloc[:, by]
+    if is_frame(X):
+        return _column_of_frame(by, pandas_frame(X))
     if isinstance(by, str):
         raise ValueError(f"by={by!r} needs a data frame with such a column. For an array pass the index of a column.")
     X = X if hasattr(X, "shape") else np.asarray(X)
@@ -118,6 +117,18 @@ def _column(by: Any, X: Any) -> Any:
         raise ValueError(f"by={by} is no column of X, which has {X.shape[1]}.")
     column = X[:, [by]]
     return (column.toarray() if hasattr(column, "toarray") else np.asarray(column))[:, 0]
+
+
+def _column_of_frame(by: Any, frame: Any) -> Any:
+    """Return numbers, dates or text; a gap among text is "nan"."""
+    if isinstance(by, str) and by not in frame.columns:
+        raise ValueError(f"by={by!r} is no column of X. Its columns are {list(frame.columns)[:20]}.")
+    if not isinstance(by, str) and not -frame.shape[1] <= by < frame.shape[1]:
+        raise ValueError(f"by={by} is no column of X, which has {frame.shape[1]}.")
+    column = frame[by] if isinstance(by, str) else frame.iloc[:, by]
+    if getattr(column.dtype, "kind", "O") in "biufM":
+        return column
+    return column.astype(object).where(column.notna(), "nan")
 
 
 def _as_numbers(values: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ import numpy as np
 from kernelwright.inputs.numbered_rows import NumberedRows
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.coverage_groups import CoverageGroups
+from kernelwright.uncertainty.regressor_quantiles import has_quantiles, quantiles_of
 
 __all__ = [
     "CrossIntervals",
@@ -28,23 +29,17 @@ __all__ = [
     "band_of",
     "calibrate_folds",
     "calibrate_margins",
-    "has_quantiles",
     "miss",
 ]
 
 INTERVAL_ENTRIES = 2**22  # limits of intervals compared at once
 
 
-def has_quantiles(regressor: Any) -> bool:
-    """Return whether a regressor has a method ``quantile(X, q)``; some have a number of that name."""
-    return callable(getattr(regressor, "quantile", None))
-
-
 def band_of(regressor: Any, X: Any, coverage: float) -> np.ndarray:
     """Return the two quantiles around the coverage at each row, or the prediction twice."""
     if has_quantiles(regressor):
         levels = [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage]
-        return np.asarray(regressor.quantile(X, levels), dtype=np.float64)
+        return quantiles_of(regressor, X, levels)
     centre = np.asarray(regressor.predict(X), dtype=np.float64)
     if centre.ndim != 1:
         raise ValueError(f"Prediction intervals need one prediction for each row. Got shape {centre.shape}.")

@@ -104,8 +104,12 @@ class LeftOutCalibration(ScoreCalibration):
     def smaller(self, X: Any) -> Tensor:
         """Count smaller scores, comparing each with the new score by the model without its row."""
         n_rows = max(1, LEFT_OUT_OUTPUTS // self.left_out.change.numel())
-        blocks = self.classifier.output_blocks(X, n_rows)
-        return torch.cat([smaller_scores(self.left_out, block, self.scores, self.classifier.link_) for block in blocks])
+        found, start, of_line = [], 0, self.classifier.line_log_p(X)
+        for block in self.classifier.output_blocks(X, n_rows):
+            own = None if of_line is None else of_line[start : start + len(block[0])]
+            found.append(smaller_scores(self.left_out, block, self.scores, self.classifier.link_, own))
+            start += len(block[0])
+        return torch.cat(found)
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,9 @@ def calibrate_cross(
 def calibrate_left_out(classifier: Any, promise: Promise) -> LeftOutCalibration:
     """Calibrate an embedding with its own rows, each left out in closed form."""
     rows = classifier.without_each_row()
-    scores = scores_of(classifier.link_(rows.outputs, rows.support)).gather(1, rows.strata[:, None])[:, 0]
+    link = classifier.link_
+    log_p = link(rows.outputs, rows.support, None if link.line is None else link.line.left_out)
+    scores = scores_of(log_p).gather(1, rows.strata[:, None])[:, 0]
     own = CalibrationScores(scores, rows.strata, rows.counts, promise.coverage, promise.by_class)
     return LeftOutCalibration(classifier, rows, own)
 
