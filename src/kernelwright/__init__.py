@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kernelwright.errors import (
         CalibrationWarning,
         CollapseWarning,
+        ColumnWarning,
         DistanceMatrixWarning,
         ExtrapolationWarning,
         MemoryBudgetError,
@@ -55,6 +56,7 @@ __all__ = [
     "AlignmentKernel",
     "CalibrationWarning",
     "CollapseWarning",
+    "ColumnWarning",
     "ConditionalMeanEmbedding",
     "DistanceMatrixWarning",
     "EmbeddingClassifier",
@@ -95,6 +97,7 @@ _MODULES = {
     "CalibrationWarning": "errors",
     "CollapseWarning": "errors",
     "ConditionalMeanEmbedding": "estimators",
+    "ColumnWarning": "errors",
     "DistanceMatrixWarning": "errors",
     "EmbeddingClassifier": "estimators",
     "EmbeddingNetworkClassifier": "estimators",

@@ -33,6 +33,10 @@ class CalibrationWarning(UserWarning):
     """Left-out rows are predicted correctly far more often than the probabilities say."""
 
 
+class ColumnWarning(UserWarning):
+    """Columns of a data frame were left out, or can be read in two ways; the message names them and says what to do."""
+
+
 class DistanceMatrixWarning(UserWarning):
     """A similarity matrix looks like a distance matrix; the message says what to do if it is one."""
 

@@ -9,15 +9,8 @@ from scipy.spatial.distance import cdist
 
 from kernelwright import EmbeddingClassifier, learning, solvers
 from kernelwright.errors import MemoryBudgetError
-from kernelwright.estimators.arrows import (
-    embedded_rows,
-    embedding_of,
-    learn,
-    prepare,
-    refuse_if_too_large,
-    solve,
-    split,
-)
+from kernelwright.estimators import row_split
+from kernelwright.estimators.arrows import embedded_rows, embedding_of, learn, prepare, refuse_if_too_large, solve
 from kernelwright.estimators.checking import plan_of
 from kernelwright.features import RandomFourier
 from kernelwright.inputs.arrays import generator
@@ -36,6 +29,10 @@ Y = (X[:, 0] > 5.0).astype(int) + (X[:, 1] > 5.0)
 
 def rows(weights=None, groups=None):
     return Dataset(X, None, Y, np.ones(N) if weights is None else weights, groups)
+
+
+def split(rows, plan):
+    return row_split.split(rows, plan.method, plan.random_state)
 
 
 def plan(kernel=None, **options):

@@ -74,7 +74,7 @@ def test_predictions_of_chunks_are_lazy():
 
 def test_data_frames_weights_and_gaps(few_gathered):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    y, weights = Y.copy(), RNG.integers(0, 3, 2000).astype(float)
+    y, weights = Y.copy(), np.random.default_rng(1).integers(0, 3, 2000).astype(float)
     y[::10] = np.nan
     frames = dd.from_pandas(frame, npartitions=4)
     given = [dd.from_pandas(pd.Series(each), npartitions=4) for each in (y, weights)]

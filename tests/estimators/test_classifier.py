@@ -32,7 +32,10 @@ from kernelwright.learning import LBFGS, Adam, Folds, Given, HeldOut, LeaveOneOu
 from kernelwright.solvers import Exact, Herding, Landmarks
 
 # A row of weight two is one observation, two equal rows are two: they differ wherever rows are left out.
-NOT_COPIES = {"check_sample_weight_equivalence_on_dense_data": "calibration leaves out rows, and a weight is one row"}
+NOT_COPIES = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "calibration leaves out rows, and a weight is one row"
+    for kind in ("dense", "sparse")
+}
 
 # Outputs of methods that have no prior (f of Eq. 5, all but "auto") do not sum to one: a probability is no function of
 # the difference of the two, whatever the support.
@@ -707,7 +710,6 @@ def test_contradicting_duplicates_and_tiny_classes():
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[np.nan], [1.0]], [0, 1], "NaN"),
         ([[np.inf], [1.0]], [0, 1], "infinity"),
         ([[0.0], [1.0]], [1, 1], "only one class"),
         ([[0.0]], [1], "only one class"),
@@ -719,6 +721,11 @@ def test_contradicting_duplicates_and_tiny_classes():
 def test_bad_data_gets_a_clear_sentence(X, y, message):
     with pytest.raises(ValueError, match=message):
         EmbeddingClassifier().fit(X, y)
+
+
+def test_gaps_are_for_the_default_kernel():
+    with pytest.raises(ValueError, match="NaN"):
+        EmbeddingClassifier(Gaussian()).fit([[np.nan], [1.0]], [0, 1])
 
 
 @pytest.mark.parametrize(

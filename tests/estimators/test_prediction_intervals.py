@@ -6,13 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from mapie.regression import SplitConformalRegressor
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LinearRegression, QuantileRegressor
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelwright as kw
 from kernelwright import EmbeddingRegressor, PredictionIntervals, learning
+from kernelwright.distributions import LocationScale
 from kernelwright.errors import CalibrationWarning
 from kernelwright.estimators import prediction_intervals
 from kernelwright.features import RandomFourier
@@ -358,3 +362,80 @@ def test_a_file_gives_the_same_intervals(tmp_path, method, by):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_array_equal(kw.load(tmp_path / "model.kw").interval(X), model.interval(X))
+
+
+# In wrappers of scikit-learn, and within the range of the target --------------------------------------------------
+
+
+class Times(TransformerMixin, BaseEstimator):
+    """A map of the inputs that a Gaussian kernel of another length scale undoes exactly."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return 10.0 * np.asarray(X)
+
+
+@pytest.mark.parametrize("method", ["cross", "split", "prefit"])
+def test_wrappers_get_the_intervals_of_the_regressor_in_them(method):
+    """Conformalised quantiles, whatever is around the regressor."""
+    (X, y), (new, _) = uneven(120), uneven(40, 1)
+    outer = quick(kernel=Gaussian(7.0))
+    halves = {"func": lambda y: 5.0 - 0.5 * y, "inverse_func": lambda u: 2.0 * (5.0 - u)}  # decreasing
+    found = []
+    for regressor in (
+        quick(),
+        make_pipeline(Times(), outer),
+        make_pipeline(quick()),
+        TransformedTargetRegressor(quick(), **halves),
+        TransformedTargetRegressor(make_pipeline(Times(), outer), **halves),
+        GridSearchCV(quick(), {"ridge": [0.002]}, cv=2),
+    ):
+        start = clone(regressor).fit(X[:60], y[:60]) if method == "prefit" else regressor
+        model = PredictionIntervals(start, 0.8, by="scale", method=method, n_folds=3, random_state=0).fit(X, y)
+        found.append((model.interval(new), model.quantile(new, [0.2, 0.5])))
+    for limits, quantiles in found[1:]:
+        np.testing.assert_allclose(limits, found[0][0], atol=2e-2)
+        np.testing.assert_allclose(quantiles, found[0][1], atol=2e-2)
+    assert np.ptp(np.diff(found[1][0])) > 0.2  # and not residuals, with one width for all rows
+
+
+def test_wrapped_regressors_take_weights_and_groups():
+    X, y = uneven(90)
+    groups, weights = np.repeat(np.arange(30), 3), np.arange(90) % 3.0
+    inside = [
+        PredictionIntervals(regressor, 0.8, n_folds=3, random_state=0).fit(X, y, weights, groups)
+        for regressor in (quick(), make_pipeline(quick()), TransformedTargetRegressor(make_pipeline(quick())))
+    ]
+    assert [model.method_ for model in inside] == ["cross"] * 3
+    for model in inside[1:]:
+        np.testing.assert_allclose(model.interval(X), inside[0].interval(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["cross", "leave-one-out", "split"])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_intervals_stay_in_the_range_of_the_target_and_cover_as_before(method, wrapped):
+    if wrapped and method == "leave-one-out":
+        pytest.skip("needs the regressor itself")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (400, 1))
+    y = rng.beta(0.5 + 0.2 * X[:, 0], 0.5)
+    stated = quick(distribution=LocationScale(low=0.0, high=1.0, transform="identity"))
+    regressor = make_pipeline(stated) if wrapped else stated
+    model = PredictionIntervals(regressor, 0.9, method=method, n_folds=3, random_state=0).fit(X[:150], y[:150])
+    limits, before = model.interval(X[150:]), model.calibration_.intervals(X[150:], model.regressor_)
+    assert before.max() > 1.0 or before.min() < 0.0
+    assert limits.min() >= 0.0
+    assert limits.max() <= 1.0
+    within = [(each[:, 0] <= y[150:]) & (y[150:] <= each[:, 1]) for each in (limits, before)]
+    np.testing.assert_array_equal(*within)
+    assert within[0].mean() > 0.78
+
+
+def test_the_range_of_the_target_is_stated():
+    X, y = uneven(60)
+    assert quick().fit(X, y).target_range_ == pytest.approx([-np.inf, np.inf])
+    both = EmbeddingRegressor(distribution=LocationScale(low=-9.0), **GIVEN).fit(X, np.column_stack([y, y]))
+    np.testing.assert_array_equal(both.target_range_, [[-9.0, np.inf]] * 2)
+    assert not hasattr(quick(), "target_range_")

@@ -20,7 +20,10 @@ from kernelwright.features import RandomFourier
 from kernelwright.kernels import Gaussian
 
 # A row of weight two is one observation, two equal rows are two: they differ wherever rows are left out.
-NOT_COPIES = {"check_sample_weight_equivalence_on_dense_data": "the scale leaves out rows, and a weight is one row"}
+NOT_COPIES = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "the scale leaves out rows, and a weight is one row"
+    for kind in ("dense", "sparse")
+}
 PLAIN = EmbeddingRegressor(Gaussian(), learn=None, ridge=0.01, distribution="location-scale")
 OBJECTS = EmbeddingRegressor(
     Gaussian(), learn=learning.Auto(max_iter=3), solver=solvers.Landmarks(30), distribution=distributions.Direct()
@@ -176,6 +179,18 @@ class TestTargets:
         alone.fit(model.scaler_.transform(X), Y[:, 0])
         assert alone.predict(model.scaler_.transform(X[:50])) == pytest.approx(model.predict(X[:50])[:, 0], abs=0.02)
         assert model.score(X, Y) > 0.8
+
+    def test_samples_depend_on_each_other_as_the_weighted_rows_do(self):
+        """Half of the rows have residuals of opposite signs, but hardly any weight."""
+        rng = np.random.default_rng(0)
+        X, e = rng.normal(size=(300, 1)), rng.normal(size=300)
+        heavy = np.arange(300) < 150
+        Y = np.column_stack([e, np.where(heavy, e, -e) + 0.2 * rng.normal(size=300)])
+        model = EmbeddingRegressor(Gaussian(1.0), learn=None, ridge=1.0, distribution="location-scale", random_state=0)
+        drawn = model.fit(X, Y, np.where(heavy, 1.0, 0.01)).sample(X[:20], 500)
+        assert np.mean([np.corrcoef(row)[0, 1] for row in drawn]) > 0.85
+        levels = model.cdf(X[:20], 0.0)  # each target keeps its own distribution
+        assert (drawn <= 0).mean(2) == pytest.approx(levels, abs=0.1)
 
 
 class TestLikeScikitLearn:

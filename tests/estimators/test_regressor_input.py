@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelwright import EmbeddingRegressor, distributions, learning
+from kernelwright import EmbeddingRegressor, distributions, kernels, learning
 from kernelwright.features import RandomFourier
 
 RNG = np.random.default_rng(0)
@@ -144,6 +144,19 @@ def test_units_do_not_matter(factor, shift):
     np.testing.assert_allclose(scaled / factor, plain, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("how", "factor"), [("stacked", -4.0), ("location-scale", -4.0), ("direct", 4e5), ("stacked", 4e5)]
+)
+def test_a_target_in_other_units_has_the_same_distribution_there(how, factor):
+    """Also mirrored, and far from zero."""
+    plain, other = quick(distribution=how).fit(X, Y), quick(distribution=how).fit(X, 1e6 + factor * Y)
+    levels = np.array([0.05, 0.5, 0.8])
+    quantiles = (other.quantile(X, levels if factor > 0 else 1 - levels) - 1e6) / factor
+    np.testing.assert_allclose(quantiles, plain.quantile(X, levels), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(other.predict(X, True)[1] / abs(factor), plain.predict(X, True)[1], atol=1e-5)
+    np.testing.assert_allclose(other.crps(X, 1e6 + factor * Y) / abs(factor), plain.crps(X, Y), atol=1e-5)
+
+
 def test_a_large_constant_does_not_drown_the_signal():
     mean = all_answers(quick().fit(X, 1e9 + Y), X)
     assert np.corrcoef(mean, Y)[0, 1] > 0.95
@@ -207,12 +220,21 @@ def test_a_range_that_the_targets_leave_is_refused():
 def test_inputs_are_checked_as_those_of_a_classifier():
     for bad, message in ((np.where(X > 1, np.nan, X), "NaN"), (np.where(X > 1, np.inf, X), "infinity"), (X[0], "2D")):
         with pytest.raises(ValueError, match=message):
-            quick().fit(bad, Y)
-    model = quick().fit(X, Y)
+            quick(kernel=kernels.Gaussian()).fit(bad, Y)
+    model = quick(kernel=kernels.Gaussian()).fit(X, Y)
     with pytest.raises(ValueError, match="features"):
         model.predict(X[:, :1])
     with pytest.raises(ValueError, match="NaN"):
         model.quantile(np.full((1, 2), np.nan), 0.5)
+
+
+def test_gaps_of_an_array_are_values_for_the_default_kernel():
+    gaps = np.where(X > 1, np.nan, X)
+    assert np.isnan(gaps).any()
+    model = quick().fit(gaps, Y)
+    assert model.score(gaps, Y) > 0.5 * quick().fit(X, Y).score(X, Y)
+    lone = quick().fit(X, Y).quantile(np.full((1, 2), np.nan), [0.1, 0.9])  # of no training row: at the centre
+    assert np.isfinite(lone).all()
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binomtest, norm
 from sklearn import metrics
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
+from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
@@ -17,6 +19,7 @@ from kernelwright.evaluation import (
     score,
     stratified_folds,
 )
+from kernelwright.evaluation.importance import permuted_rows
 from kernelwright.uncertainty.scores import expected_calibration_error
 
 CLASSES = ("a", "b", "c")
@@ -182,3 +185,31 @@ def test_a_class_of_one_row_does_not_lower_the_number_of_folds():
     assert all(len(np.unique(y[train])) == 2 for train, _ in splits)
     with pytest.raises(ValueError, match="at least two rows"):
         stratified_folds(np.array([0, 1]), 5)
+
+
+def test_the_models_of_the_folds_say_which_columns_they_look_at(rng):
+    X = pd.DataFrame({"noise": rng.permutation(300) + 1e4, "deciding": rng.normal(size=300)})
+    y = (X["deciding"] + 0.5 * rng.normal(size=300) > 0).to_numpy().astype(int)
+    splits = stratified_folds(y, 3)
+    found = cross_validate(LogisticRegression, X, y, classes=("no", "yes"), splits=splits)
+    first, second = found.importance.rows
+    assert (first.name, second.name) == ("deciding", "noise")
+    assert first.low > 0.1
+    assert second.low <= 0 <= second.high
+    assert (found.importance.measure, found.importance.n_rows) == ("log loss", 300)
+    assert found.importance.base == pytest.approx(found.scores.log_loss.value)  # all rows were permuted
+    expected = []
+    for train, test in splits:  # every permutation is about as good as any other
+        model = LogisticRegression().fit(X.iloc[train], y[train])
+        expected += list(
+            permutation_importance(model, X.iloc[test], y[test], scoring="neg_log_loss", n_repeats=10).importances[1]
+        )
+    assert first.low < np.mean(expected) < first.high
+
+
+def test_importance_costs_a_bounded_number_of_predictions():
+    for n_test, n_columns, n_folds in ((10, 3, 5), (600, 10, 5), (5000, 4, 2), (600, 149, 5), (600, 151, 5), (5, 1, 2)):
+        rows, repeats = permuted_rows(n_test, n_columns, n_folds)
+        assert rows * repeats * n_columns <= 3000
+        assert rows * n_folds <= 2000
+        assert (rows > 0) == (n_columns <= 150)

@@ -99,3 +99,13 @@ def test_a_summary_is_plain(found):
         NumberEvaluation.of(said, np.array([0.5, 9.0]), protocol="by hand", rows=np.array([7, 8])).hardest(1)[0].row
         == 8
     )
+
+
+def test_the_models_of_the_folds_say_which_columns_they_look_at(rng):
+    X = np.c_[rng.permutation(150) + 1e4, rng.normal(size=150)]
+    y = np.abs(X[:, 1])
+    make = lambda: EmbeddingRegressor(learn=None, random_state=0)  # noqa: E731
+    found = cross_validate_numbers(make, X, y, splits=number_folds(150, 3)).importance
+    assert [row.name for row in found.rows] == ["x1", "x0"]
+    assert found.measure == "CRPS"
+    assert found.rows[0].low > 10 * abs(found.rows[1].loss)

@@ -13,7 +13,7 @@ def test_nested_settings_are_reached_and_copied():
     copied = clone(model).set_params(training__learning_rate=0.1)
     assert (model.module.dropout, model.head.ridge, model.training.learning_rate) == (0.2, 0.1, 0.5)
     assert (copied.module.dropout, copied.head.ridge, copied.training.learning_rate) == (0.2, 0.1, 0.1)
-    assert len(EmbeddingNetworkClassifier().get_params(deep=False)) == 13
+    assert len(EmbeddingNetworkClassifier().get_params(deep=False)) == 15
 
 
 @pytest.mark.parametrize(

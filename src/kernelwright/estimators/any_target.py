@@ -15,10 +15,12 @@ from kernelwright.embedding.dual import embed
 from kernelwright.embedding.landmark_weights import LandmarkEmbedding, embed_any_by_landmarks
 from kernelwright.embedding.target_space import TargetSpace
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.estimators.arrows import RowSplit, refuse_if_too_large, split_units
+from kernelwright.estimators.arrows import refuse_if_too_large
 from kernelwright.estimators.checking import kernel_as_given
+from kernelwright.estimators.row_split import RowSplit, split_units
 from kernelwright.inputs.any_targets import DistinctTargets
 from kernelwright.inputs.arrays import generator
+from kernelwright.inputs.layout import TableLayout
 from kernelwright.kernels import Kernel, Precomputed
 from kernelwright.learning import Choice, LearningMethod, LearningTask, choose
 from kernelwright.numerics.threads import threads_for
@@ -46,6 +48,7 @@ class AnyTargetPlan:
     fills: bool  # whether embeddings return to that of all targets far from the data
     scale: str | None
     random_state: Any
+    layout: TableLayout | None = None  # what the columns of the rows stand for, if they are codes
 
     def solver_for(self, n_rows: int) -> Solver:
         """Return the solver for ``n_rows`` rows, or raise an error if there is none or it would not fit in memory."""
@@ -100,7 +103,7 @@ def fit_any_target(X: Any, Y: np.ndarray, plan: AnyTargetPlan) -> AnyTargetFit:
     random = generator(plan.random_state)
     distinct = DistinctTargets.of(Y[parts.learned])
     space = TargetSpace.of(distinct, plan.target_kernel)
-    rows = merge_rows(_rows(X, parts.learned), distinct.number, plan.kernel, plan.scale)
+    rows = merge_rows(_rows(X, parts.learned), distinct.number, plan.kernel, plan.scale, layout=plan.layout)
     solver = plan.solver_for(len(rows.points) if parts.solved is parts.learned else len(parts.solved))
     features = space.features()
     data = rows.training_set(features.table, centred=plan.fills, classes=space.kind == "labels")

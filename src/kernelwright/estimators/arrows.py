@@ -5,6 +5,7 @@ They do not depend on classes: the targets are passed in, and the link is fitted
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,13 +18,14 @@ from kernelwright.embedding.fitted import EmbeddedRows, FittedEmbedding
 from kernelwright.embedding.primal import FeatureSums
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.estimators.progress import logger
+from kernelwright.estimators.row_split import RowSplit
 from kernelwright.estimators.streaming import PointSums, RunningEmbedding, known_beforehand, sum_points
-from kernelwright.inputs.arrays import generator
 from kernelwright.inputs.blocks import Chunks
+from kernelwright.inputs.coordinates import TableCoordinates
 from kernelwright.inputs.dataset import Dataset
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.inputs.targets import Targets
-from kernelwright.kernels import FeatureKernel, Kernel
+from kernelwright.kernels import FeatureKernel, Kernel, Tabular
 from kernelwright.learning import Choice, LearningMethod, LearningTask, Step, choose
 from kernelwright.numerics.memory import check_memory
 from kernelwright.numerics.threads import threads_for
@@ -36,7 +38,6 @@ from kernelwright.solvers.solution import LEFT_OUT_ROWS
 __all__ = [
     "FitPlan",
     "Prepared",
-    "RowSplit",
     "described_rows",
     "embedded_rows",
     "embedding_of",
@@ -47,8 +48,6 @@ __all__ = [
     "prepare",
     "refuse_if_too_large",
     "solve",
-    "split",
-    "split_units",
 ]
 
 MERGE_UP_TO = 5000  # rows; beyond, merging equal rows costs more than it saves
@@ -72,6 +71,7 @@ class FitPlan:
     loss: Loss | None = None  # replaces the loss of the method
     averages: bool = True  # whether the default kernel may become the mean of two
     fine_steps: int | None = None  # of the default recipe; None: as it has them for classes
+    means: bool = False  # whether categories may have mean targets as coordinates
 
     @property
     def explicit(self) -> bool:
@@ -90,20 +90,6 @@ class FitPlan:
 
 
 @dataclass(frozen=True)
-class RowSplit:
-    """Indices of the rows that learn the kernel, that solve the embedding, and that are held out for bounds."""
-
-    learned: np.ndarray
-    solved: np.ndarray
-    held: np.ndarray
-
-    @classmethod
-    def nothing(cls) -> RowSplit:
-        """Return the split of rows in chunks, of which none is set aside."""
-        return cls(*(np.arange(0) for _ in range(3)))
-
-
-@dataclass(frozen=True)
 class Prepared:
     """Rows as the kernel sees them."""
 
@@ -111,36 +97,6 @@ class Prepared:
     learned: TrainingSet
     embedded: TrainingSet  # same as ``learned``, unless the kernel is learned from other rows
     place: np.ndarray  # index of each solved row among the embedded points
-
-
-def split(rows: Dataset, plan: FitPlan) -> RowSplit:
-    """Split the rows as the learning method requires.
-
-    Rows (or groups) are drawn at random, not stratified by class, because bounds need independent rows.
-    """
-    method, everything = plan.method, np.arange(len(rows))
-    if method.kernel_share is None and method.holdout_share is None:
-        return RowSplit(everything, everything, np.arange(0))
-    if rows.groups is None:
-        return split_units(len(rows), method, plan.random_state)
-    names = np.unique(rows.groups)
-    units = split_units(len(names), method, plan.random_state)
-    learned, solved, held = (
-        np.flatnonzero(np.isin(rows.groups, names[part])) for part in (units.learned, units.solved, units.held)
-    )
-    return RowSplit(learned, learned if method.kernel_share is None else solved, held)
-
-
-def split_units(n: int, method: LearningMethod, random_state: Any) -> RowSplit:
-    """Split n rows, or groups, at random by the shares of a learning method."""
-    order = torch.randperm(n, generator=generator(random_state)).numpy()
-    n_held = round((method.holdout_share or 0.0) * n)
-    held, used = np.sort(order[:n_held]), order[n_held:]
-    if method.kernel_share is None:
-        used = np.sort(used)
-        return RowSplit(used, used, held)
-    n_learned = round(method.kernel_share * len(used))
-    return RowSplit(np.sort(used[:n_learned]), np.sort(used[n_learned:]), held)
 
 
 def prepare(rows: Dataset, parts: RowSplit, plan: FitPlan) -> Prepared:
@@ -181,8 +137,10 @@ def gather(
         if not plan.explicit or len(rows) <= MERGE_UP_TO:
             rows, place = rows.merged()
         if prior is None:
-            scaler = fit_scaler(plan.scale, rows.X, rows.weights)
-        points = plan.kernel.encode(rows.X if scaler is None else scaler.transform(rows.X))
+            scaler, values = _fitted_scaler(rows, plan, np.bincount(place))
+        else:
+            values = rows.X if scaler is None else scaler.transform(rows.X)
+        points = plan.kernel.encode(values)
     counts, groups = (None if each is None else torch.from_numpy(each) for each in (rows.counts, rows.groups))
     weights, targets = torch.from_numpy(rows.weights), plan.targets.encode(rows.y)
     strata = plan.targets.strata(rows.y)
@@ -190,6 +148,21 @@ def gather(
     if prior is None and plan.method.shrinks_to_frequencies:
         data = replace(data, prior=plan.targets.prior(data.targets, data.weights))
     return data, place, scaler
+
+
+def _fitted_scaler(rows: Dataset, plan: FitPlan, counts: np.ndarray) -> tuple[Any, Any]:
+    """Return the fitted transform of the inputs, and the training rows transformed.
+
+    ``counts`` are the numbers of given rows that were merged into each.
+    """
+    if rows.layout is None:
+        scaler = fit_scaler(plan.scale, rows.X, rows.weights)
+        return scaler, rows.X if scaler is None else scaler.transform(rows.X)
+    table = TableCoordinates(rows.layout, views=plan.default_kernel, means=plan.means)
+    values = table.fit_transform(rows.X, plan.targets.encode(rows.y).numpy(), rows.weights, rows.groups, counts)
+    if isinstance(plan.kernel, Tabular):
+        plan.kernel.groups = table.groups_
+    return table, values
 
 
 def learn(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.Generator) -> Choice:
@@ -233,7 +206,7 @@ def embedding_of(
         scaler=scaler,
         kernel=choice.kernel,
         features=solution.features,
-        points=torch.empty(0, 0, dtype=torch.float64) if solution.points is None else solution.points,
+        points=torch.empty(0, 0, dtype=torch.float64) if solution.points is None else copy.copy(solution.points),
         coefficients=solution.coefficients,
         prior=solution.left_out.rows.prior,
         ridge=choice.ridge,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -13,16 +14,31 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from kernelwright.embedding.fitted import kernel_blocks
-from kernelwright.inputs.arrays import validate_data
+from kernelwright.inputs.coordinates import TableCoordinates
 from kernelwright.inputs.dask_rows import is_dask, lazily
+from kernelwright.inputs.frames.columns import Column
+from kernelwright.inputs.frames.given_rows import check_new_rows, described_columns
+from kernelwright.inputs.frames.reader import FrameReader
 from kernelwright.inputs.options import TakesOptions
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.kernels.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.learning import learning_method
+from kernelwright.numerics.sparse_rows import SparseRows
 from kernelwright.solvers import solver_of
 
 __all__ = ["KernelEstimator", "by_chunks", "part_of"]
+
+
+def _columns_of(scaler: Any, kernel: Kernel, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the user's column of each length scale, and the length scale of each coordinate."""
+    if not isinstance(scaler, TableCoordinates):
+        columns = scaler.columns_ if isinstance(scaler, TableViews) else np.arange(n_columns)
+        return columns, np.arange(len(columns))
+    groups = np.array(scaler.groups_)
+    if any(part.groups is not None for part in kernel.modules() if isinstance(part, Tabular)):
+        return scaler.sources_, groups
+    return scaler.sources_[groups], np.arange(len(groups))  # a kernel with a length scale for each coordinate
 
 
 def by_chunks(method: Callable[..., np.ndarray]) -> Callable[..., Any]:
@@ -45,6 +61,8 @@ def part_of(record: str, name: str) -> Any:
         if record not in vars(self):
             raise AttributeError(f"{type(self).__name__} is not fitted: it has no {name!r} yet.")
         value = getattr(vars(self)[record], name)
+        if isinstance(value, SparseRows):
+            return value.matrix
         return value.detach().numpy() if isinstance(value, Tensor) else value
 
     return property(get)
@@ -62,9 +80,22 @@ class KernelEstimator(TakesOptions):
     scaler_: Any
     points_: np.ndarray
 
+    reader_: FrameReader | None  # None for arrays, and for frames of numbers that are the same as arrays
+
+    @property
+    def _takes_gaps(self) -> bool:
+        """Whether NaN in an array is a missing value."""
+        return False
+
+    @property
+    def columns_(self) -> tuple[Column, ...]:
+        """What was done to each column of the training table."""
+        return described_columns(self)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.allow_nan = self._takes_gaps
         return tags
 
     def _start_kernel(self) -> Kernel:
@@ -80,7 +111,7 @@ class KernelEstimator(TakesOptions):
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
         if self.kernel_.takes_vectors or isinstance(self.kernel_, Precomputed):
-            return validate_data(self, X, dtype=np.float64, reset=False)
+            return check_new_rows(self, X, gaps=self._takes_gaps, dtype=np.float64)
         return X
 
     def _new_points(self, X: Any) -> Tensor:
@@ -93,7 +124,9 @@ class KernelEstimator(TakesOptions):
 
         A feature's share is its spread divided by its length scale, relative to the sum over all features. It measures
         how much the kernel depends on the feature, not whether the feature is a cause: if two features carry the same
-        information, one may get the whole share. Warns if a length scale is at a bound.
+        information, one may get the whole share. Warns if a length scale is at a bound. A linear trend beside the
+        kernel (:class:`~kernelwright.kernels.WithTrend`) is not counted: it has one amplitude for all features, so it
+        prefers none, and its slopes belong to the targets and not to the kernel.
 
         Examples
         --------
@@ -107,12 +140,30 @@ class KernelEstimator(TakesOptions):
         check_is_fitted(self)
         n = getattr(self, "n_features_in_", 0)
         names = getattr(self, "feature_names_in_", [f"x{d}" for d in range(n)])
-        columns = self.scaler_.columns_ if isinstance(self.scaler_, TableViews) else np.arange(n)
-        seen = self.points_[:, : len(columns)] if len(self.points_) > 1 else np.empty((0, 0))
-        spread = seen.std(0) if len(seen) else np.ones(len(columns))  # explicit features keep no points
-        found = rank_features(self.kernel_, names, columns, spread)
+        columns, groups = _columns_of(self.scaler_, self.kernel_, n)
+        if isinstance(self.scaler_, TableCoordinates):
+            sources, reader = self.scaler_.layout.sources, vars(self).get("reader_")
+            names = sources if reader is None else reader.names  # with columns that are left out
+            columns = np.array([list(names).index(sources[column]) for column in columns], dtype=np.int64)
+        seen = self.points_[:, : len(groups)] if len(self.points_) > 1 else np.empty((0, 0))
+        variances = seen.var(0) if len(seen) else np.ones(len(groups))  # explicit features keep no points
+        found = rank_features(self.kernel_, names, columns, np.sqrt(np.bincount(groups, variances, len(columns))))
         warn_of_bounds(found)
         return found
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """The shares of :meth:`relevance`, in the order of the features, for :class:`SelectFromModel`.
+
+        They come from ``fit`` alone and say how much the kernel depends on a feature, not whether this helps at new
+        rows: for that see ``importance(X, y)``, or scikit-learn's ``permutation_importance``.
+        """
+        if "embedding_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} is not fitted: it has no 'feature_importances_' yet.")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # length scales at bounds are reported by ``relevance``
+            shares = {row.name: row.share for row in self.relevance().rows}
+        return np.array([shares.get(column.name, 0.0) for column in self.columns_])  # none, if it was left out
 
     def _kernel_blocks(self, points: Tensor) -> Iterator[Tensor]:
         """Yield the kernel values between new points and the training points, some rows at a time."""

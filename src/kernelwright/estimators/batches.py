@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import MethodType
 from typing import Any
 
 import numpy as np
 from sklearn.utils import column_or_1d
 
 from kernelwright.estimators.streaming import RunningEmbedding
-from kernelwright.inputs.arrays import validate_data
 from kernelwright.inputs.blocks import Block
 from kernelwright.inputs.dataset import ClassInfo, given_weights
+from kernelwright.inputs.frames.given_rows import check_more_rows
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.solvers.solution import LEFT_OUT_ROWS
 
-__all__ = ["add_rows", "check_named", "first_rows", "has_features", "joined_rows", "widened"]
+__all__ = ["WithFeatures", "add_rows", "check_named", "first_rows", "joined_rows", "widened"]
 
 
-def has_features(model: Any) -> bool:
-    """Return True, or raise an error that explains why a kernel embedding cannot take batches."""
-    if model.features is None:
-        raise AttributeError(
-            "Batches need explicit features, such as features=RandomFourier(1000), because an embedding by a kernel "
-            "must keep all its rows."
-        )
-    return True
+class WithFeatures:
+    """A method that only estimators with explicit features have; others say what to do.
+
+    (``available_if`` of scikit-learn would hide the advice.)
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = self.__wrapped__ = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, model: Any, owner: type | None = None) -> Callable[..., Any]:
+        if model is None:
+            return self.method
+        if model.features is None:
+            name = type(model).__name__
+            raise AttributeError(
+                f"This {name} has no {self.method.__name__!r}: an embedding by a kernel must keep all its rows. "
+                "Batches need explicit features, whose sums are enough: "
+                f"{name}(features=features.RandomFourier(1000)), from kernelwright."
+            )
+        return MethodType(self.method, model)
 
 
 def check_named(y: Any, classes: Any) -> None:
@@ -55,7 +69,7 @@ def add_rows(
     """Check rows and add them to the sums; ``unit`` is the value of a row weight of one."""
     if running.sums.sample.groups is not None:
         raise ValueError("Rows cannot be added to a fit with 'groups'. Fit all rows at once, with their groups.")
-    X, y = validate_data(model, X, y, dtype=np.float64, reset=False)
+    X, y = check_more_rows(model, X, y)
     unknown = np.setdiff1d(y, model.classes_)
     if len(unknown):
         raise ValueError(f"Labels {list(unknown)} are new. Pass all classes to the first call of partial_fit.")

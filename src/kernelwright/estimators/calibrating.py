@@ -15,7 +15,9 @@ from kernelwright.embedding.fitted import FittedEmbedding
 from kernelwright.errors import NumericalRepairWarning
 from kernelwright.estimators.arrows import FitPlan, has_fixed_kernel
 from kernelwright.features.nystroem import Nystroem
+from kernelwright.inputs.dataset import Dataset
 from kernelwright.kernels.feature import FeatureMap
+from kernelwright.learning import Auto
 from kernelwright.objectives.losses import clipped_log_loss
 from kernelwright.similarity.indefinite import signature
 from kernelwright.solvers import Solution
@@ -23,7 +25,7 @@ from kernelwright.uncertainty.calibration import Link
 from kernelwright.uncertainty.links import fit_link
 from kernelwright.uncertainty.risk import HERDED, UNBOUNDED, WEIGHTED, RiskTerms
 
-__all__ = ["Calibrated", "calibrate", "complexity_of", "risk_terms", "warn_if_flipped"]
+__all__ = ["Calibrated", "calibrate", "complexity_of", "has_lines", "judge", "risk_terms", "warn_if_flipped"]
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,23 @@ def calibrate(solution: Solution, embedding: FittedEmbedding, plan: FitPlan, pro
     frequencies = plan.targets.prior(solution.fitted_rows.targets, solution.fitted_rows.weights)
     # With a shift the prior would depend on the rows of the fixed-kernel bound, which must not happen.
     shifts = plan.method.shrinks_to_frequencies and plan.method.kernel_share is None
-    found = fit_link(how, solution.left_out, frequencies, n=_n_units(embedding, plan), shifts=shifts)
+    # Not beside a map that was asked for by name.
+    for_line = solution.fitted_rows if has_lines(plan) and probability == "auto" else None
+    found = fit_link(how, solution.left_out, frequencies, n=_n_units(embedding, plan), shifts=shifts, for_line=for_line)
     moved = replace(embedding, prior=embedding.prior + found.shift)
     return Calibrated(moved, found.link, found.shift, found.log_p)
+
+
+def judge(embedding: FittedEmbedding, link: Link, rows: Dataset) -> tuple[Tensor, Tensor]:
+    """Return outputs and log probabilities of rows that were held out."""
+    points = embedding.encode(rows.X) if rows.points is None else rows.points
+    outputs, support = embedding.outputs(rows.X, points)
+    return outputs, link(outputs, support, link.of_line(points))
+
+
+def has_lines(plan: FitPlan) -> bool:
+    """Return whether a line in the columns may stand beside the kernel: points are views of a table, and it may."""
+    return plan.default_kernel and isinstance(plan.method, Auto) and plan.method.trend
 
 
 def _n_units(embedding: FittedEmbedding, plan: FitPlan) -> float:

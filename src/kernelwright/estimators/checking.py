@@ -19,14 +19,19 @@ from kernelwright.inputs.arrays import seed_of, validate_data
 from kernelwright.inputs.blocks import Block, Chunks, SlicedRows
 from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
 from kernelwright.inputs.dataset import ClassInfo, Dataset, check_classes, check_rows, counted_groups
+from kernelwright.inputs.frames.given import is_frame, pandas_frame
+from kernelwright.inputs.frames.given_rows import GivenRows, training_rows
+from kernelwright.inputs.layout import TableLayout
 from kernelwright.inputs.numbers import NumberInfo, check_numbers, weights_of_numbers, without_gaps
+from kernelwright.inputs.sparse_tables import check_sparse, is_sparse
 from kernelwright.inputs.targets import ClassTargets
-from kernelwright.kernels import FeatureKernel, Kernel, Precomputed, Tabular
+from kernelwright.kernels import Angular, FeatureKernel, Kernel, Precomputed, Tabular
+from kernelwright.kernels.sparse import refuse_unless_sparse
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.learning import LearningMethod, learning_method
-from kernelwright.solvers import Auto, Exact, Landmarks, Solver, solver_of
+from kernelwright.solvers import Auto, Exact, Fourier, Landmarks, Solver, solver_of
 
-__all__ = ["asked_for", "check", "check_number_rows", "plan_of", "restarted", "settings_of", "starts_warm"]
+__all__ = ["asked_for", "check", "check_number_rows", "plan_of", "restarted", "settings_of", "start_of"]
 
 FLIPPED_LANDMARKS = 1000  # default for a kernel that may be indefinite
 
@@ -97,18 +102,43 @@ def check(
         if groups is not None:
             raise ValueError("'groups' is not supported for Dask collections: a group would have to be in one place.")
         return _check_chunks(model, X, y, sample_weight, sums_suffice=sums_suffice)
-    kernel = plan.kernel
-    given = isinstance(kernel, Precomputed)  # it reports missing values itself
-    X, y = check_rows(model, X, y, vectors=kernel.takes_vectors or given, finite=not given)
+    kernel, rows_given = plan.kernel, given_rows(model, plan, X)
+    X, y = checked(model, plan, rows_given, y)
     info, labels, weights, kept = check_classes(y, sample_weight, model.class_weight, model)
     names = counted_groups(groups, kept)
     if not kernel.takes_vectors:
         points = kernel.encode_training(X)[torch.from_numpy(kept)]
         return Dataset(None, points, labels, weights, names), info, kept
-    rows = Dataset(X if kept.all() else X[kept], None, labels, weights, names)
+    rows = Dataset(X if kept.all() else X[kept], None, labels, weights, names, layout=layout_of(plan, rows_given, X))
+    if is_sparse(X):
+        return rows, info, kept
     chunks = SlicedRows(Block(rows.X, labels, weights))
-    many = sums_suffice and groups is None and len(chunks) > chunks.n_gathered
+    many = sums_suffice and groups is None and rows.layout is None and len(chunks) > chunks.n_gathered
     return chunks if many else rows, info, kept
+
+
+def given_rows(model: Any, plan: FitPlan, X: Any) -> GivenRows:
+    """Return the rows, read as codes if they are a data frame."""
+    if not plan.kernel.takes_vectors:
+        return GivenRows(X)
+    return training_rows(X, categorical=model.categorical, keep=model.keep, gaps=plan.default_kernel)
+
+
+def checked(model: Any, plan: FitPlan, rows: GivenRows, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
+    """Return checked rows and targets; a matrix of kernel values reports missing values itself."""
+    given = isinstance(plan.kernel, Precomputed)
+    if is_sparse(rows.X) and not given:
+        X, y = check_sparse(model, rows.X, y, **options)
+    else:
+        finite = False if given else rows.finite
+        X, y = check_rows(model, rows.X, y, vectors=plan.kernel.takes_vectors or given, finite=finite, **options)
+    rows.settle(model)
+    return X, y
+
+
+def layout_of(plan: FitPlan, rows: GivenRows, X: Any) -> TableLayout | None:
+    """Return what the columns of checked rows stand for, if they are codes."""
+    return None if is_sparse(X) or isinstance(plan.kernel, Precomputed) else rows.layout(X)
 
 
 def check_number_rows(
@@ -131,13 +161,13 @@ def check_number_rows(
         few = len(chunks) <= chunks.n_gathered
         return Dataset.of(chunks.take(np.arange(len(chunks)))) if few else chunks, info, kept
     numbers, one_column = check_numbers(y)
+    X = pandas_frame(X) if is_frame(X) and not hasattr(X, "iloc") else X
     X, numbers, sample_weight, groups, there = without_gaps(X, numbers, sample_weight, groups)
-    kernel = plan.kernel
-    given = isinstance(kernel, Precomputed)  # it reports missing values itself
-    if given and not there.all():
+    kernel, rows_given = plan.kernel, given_rows(model, plan, X)
+    X = rows_given.X
+    if isinstance(kernel, Precomputed) and not there.all():
         X = np.asarray(X)[:, there]
-    options = {"multi_output": True, "y_numeric": True}
-    X, numbers = check_rows(model, X, numbers, vectors=kernel.takes_vectors or given, finite=not given, **options)
+    X, numbers = checked(model, plan, replace(rows_given, X=X), numbers, multi_output=True, y_numeric=True)
     weights, counted, unit = weights_of_numbers(len(numbers), sample_weight)
     names = counted_groups(groups, counted)
     kept = there.copy()
@@ -146,9 +176,12 @@ def check_number_rows(
     if not kernel.takes_vectors:
         points = kernel.encode_training(X)[torch.from_numpy(counted)]
         return Dataset(None, points, numbers[counted], weights, names), info, kept
-    rows = Dataset(X if counted.all() else X[counted], None, numbers[counted], weights, names)
+    layout = layout_of(plan, rows_given, X)
+    rows = Dataset(X if counted.all() else X[counted], None, numbers[counted], weights, names, layout=layout)
+    if is_sparse(X):
+        return rows, info, kept
     sliced = SlicedRows(Block(rows.X, rows.y, weights))
-    many = sums_suffice and groups is None and len(sliced) > sliced.n_gathered
+    many = sums_suffice and groups is None and layout is None and len(sliced) > sliced.n_gathered
     return sliced if many else rows, info, kept
 
 
@@ -173,8 +206,10 @@ def _check_chunks(
     return Dataset.of(chunks.take(np.arange(len(chunks)))) if few else chunks, info, kept
 
 
-def plan_of(model: Any, *, warm: bool = False) -> FitPlan:
+def plan_of(model: Any, *, warm: bool = False, sparse: bool = False) -> FitPlan:
     """Return the plan of an estimator's settings, without targets: they are known once the rows are checked."""
+    if sparse:
+        return _plan_of_sparse(model, warm=warm)
     owner = type(model).__name__
     method, solver = learning_method(model.learn, owner), solver_of(model.solver, owner)
     default = model.kernel is None and model.features is None
@@ -192,8 +227,28 @@ def plan_of(model: Any, *, warm: bool = False) -> FitPlan:
         default_kernel=default,
         as_given=kernel_as_given(model.kernel, method),
         warm=warm,
+        means=warm and getattr(model.scaler_, "means", False),
         callback=with_lines(model.callback, model.verbose),
     )
+
+
+def _plan_of_sparse(model: Any, *, warm: bool) -> FitPlan:
+    """Return the plan for sparse rows, which have a default kernel of their own."""
+    if model.features is not None or isinstance(solver_of(model.solver, type(model).__name__), Fourier):
+        raise ValueError(
+            "Explicit features are dense: they are not available for sparse rows. Leave features=None and "
+            "solver='auto', which takes landmarks if there are many rows, or pass X.toarray()."
+        )
+    if model.scale not in ("auto", None):
+        raise ValueError(
+            f"scale={model.scale!r} would make sparse rows dense. Use scale='auto' or None; "
+            "sklearn.preprocessing.MaxAbsScaler scales the columns and leaves zeros as they are."
+        )
+    own = copy.copy(model)
+    own.scale, own.kernel = None, Angular() if model.kernel is None else model.kernel
+    if isinstance(own.kernel, Kernel):
+        refuse_unless_sparse(own.kernel)
+    return plan_of(own, warm=warm)
 
 
 def settings_of(model: Any) -> str:
@@ -203,15 +258,27 @@ def settings_of(model: Any) -> str:
     return repr(sorted(settings.items(), key=str)) + asked_for(model.kernel, model.features)
 
 
-def starts_warm(model: Any, asked_before: str | None) -> bool:
-    """Return whether to start from the last fit: only if the kernel setting is unchanged and is learned."""
-    learned = learning_method(model.learn, type(model).__name__).learns and "embedding_" in vars(model)
-    return bool(model.warm_start and learned and asked_before == asked_for(model.kernel, model.features))
+def start_of(model: Any, X: Any) -> dict[str, bool]:
+    """Return whether a fit starts from the last one, and whether its rows are sparse.
+
+    It does so only if the kernel setting is unchanged and is learned, and the rows are of the same kind.
+    """
+    asked_before, fitted = model.__dict__.pop("_asked", None), "embedding_" in vars(model)
+    learned = learning_method(model.learn, type(model).__name__).learns and fitted
+    same = asked_before == asked_for(model.kernel, model.features)
+    sparse = is_sparse(X) and model.kernel != "precomputed"
+    alike = fitted and sparse == model.embedding_.sparse
+    return {"warm": bool(model.warm_start and learned and same and alike), "sparse": sparse}
 
 
 def restarted(plan: FitPlan, model: Any, scaler: Any) -> FitPlan:
     """Return the plan; without its warm start, if the set of varying columns has changed since the last fit."""
-    before = getattr(model.scaler_, "columns_", None) if plan.warm else None
-    if before is None or np.array_equal(before, scaler.columns_):
+    before = _varying(model.scaler_) if plan.warm else None
+    if before is None or np.array_equal(before, _varying(scaler)):
         return plan
     return replace(plan_of(model), targets=plan.targets)
+
+
+def _varying(scaler: Any) -> Any:
+    """Return the columns, or the length scales of coordinates, that a scaler makes; None if it makes no views."""
+    return getattr(scaler, "groups_", getattr(scaler, "columns_", None))

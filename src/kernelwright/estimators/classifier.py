@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelwright.embedding.fitted import LeftOutRows
-from kernelwright.estimators.arrows import (
-    FitPlan,
-    embedded_rows,
-    embedding_of,
-    fit_chunks,
-    learn,
-    prepare,
-    solve,
-    split,
-)
-from kernelwright.estimators.batches import add_rows, check_named, first_rows, has_features, widened
-from kernelwright.estimators.calibrating import Calibrated, calibrate, complexity_of, risk_terms, warn_if_flipped
-from kernelwright.estimators.checking import asked_for, check, plan_of, restarted, settings_of, starts_warm
+from kernelwright.estimators.arrows import FitPlan, embedded_rows, embedding_of, fit_chunks, learn, prepare, solve
+from kernelwright.estimators.batches import WithFeatures, add_rows, check_named, first_rows, widened
+from kernelwright.estimators.calibrating import Calibrated, calibrate, complexity_of, judge, risk_terms, warn_if_flipped
+from kernelwright.estimators.checking import asked_for, check, plan_of, restarted, settings_of, start_of
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS, EmbeddingEstimator
+from kernelwright.estimators.importance import rows_apart
+from kernelwright.estimators.mean_targets import with_means_that_pay
 from kernelwright.estimators.probabilities import ProbabilityClassifier, warn_of_bad_fit
 from kernelwright.estimators.progress import progress
 from kernelwright.estimators.refitting import refitted_losses
+from kernelwright.estimators.row_split import split
 from kernelwright.estimators.streaming import RunningEmbedding
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
@@ -49,7 +42,8 @@ __all__ = ["EmbeddingClassifier"]
 @saved(
     "embedding-classifier",
     fields="classes_ class_weight_ embedding_ link_ complexity_ training_loss_ objective_ history_ "
-    "n_iter_ batch_size_ _info _risk _holdout _refitted _asked _fitted_by",
+    "n_iter_ batch_size_ reader_ _info _risk _holdout _refitted _asked _fitted_by",
+    transient={"_apart": None},
 )
 class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
     """A classifier with calibrated probabilities and a kernel that is learned from the data.
@@ -60,34 +54,38 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None, default=None
-        ``None`` is the library's default for tables, :class:`kernelwright.kernels.Tabular`. With "precomputed", ``X``
-        is the kernel matrix (at prediction: new rows against training rows). A learned kernel that may be indefinite is
-        used through features at landmarks (1000, or those of ``solver=Landmarks(n)``), with negative eigenvalues
-        flipped.
+        ``None`` is the default for tables, :class:`kernelwright.kernels.Tabular` (for sparse ones ``Angular``). With
+        "precomputed", ``X`` is the kernel matrix (at prediction: new rows against training rows). A learned kernel that
+        may be indefinite is used through features at landmarks (1000, or those of ``solver=Landmarks(n)``), with
+        negative eigenvalues flipped.
     features : FeatureMap or None, default=None
-        An explicit feature map of :mod:`kernelwright.features` instead of a kernel. The cost is then linear in the
-        number of rows (Algorithm 2 of [Hsu2018]_), and :meth:`partial_fit` and :meth:`fit_batches` are available.
+        A map of :mod:`kernelwright.features` instead of a kernel. The cost is then linear in the number of rows
+        (Algorithm 2 of [Hsu2018]_), and :meth:`partial_fit` and :meth:`fit_batches` are available.
     learn : str, object of :mod:`kernelwright.learning` or None, default="auto"
         How hyperparameters are chosen: "auto" (the library's recipe), "rademacher" (the bound, Eq. 12), "held-out"
-        (Eq. 13), "leave-one-out", "folds", "empirical-risk", "cross-validation" (a grid), "median", or ``None`` (not
-        learned). Strings are short forms of objects, such as ``Rademacher(complexity_weight="4e/n")``.
+        (Eq. 13), "leave-one-out", "folds", "empirical-risk", "cross-validation" (a grid), "median", or ``None``.
+        Strings are short forms of objects, such as ``Rademacher(complexity_weight="4e/n")``.
     solver : str or object of :mod:`kernelwright.solvers`, default="auto"
         How the embedding of all rows is solved: "exact", "nystroem" (``Landmarks(n)``), "fourier", "herding", or
         "auto": exact up to 8000 rows, landmarks beyond.
     ridge : float or "auto", default="auto"
         lambda: the initial value if it is learned, otherwise the value itself.
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
-        Map from raw outputs to probabilities. "power" ("auto") and "softmax" are fitted to leave-one-out outputs;
-        "clip" is Eq. (6). A scikit-learn calibrator is fitted to the same outputs: a classifier to all classes at once,
-        a regressor (``IsotonicRegression(out_of_bounds="clip")``) to each class.
+        Map from raw outputs to probabilities. "power" and "softmax" are fitted to leave-one-out outputs; "clip" is
+        Eq. (6). "auto" is "power", with the default kernel pooled with a logistic regression if that lowers the
+        left-out log loss. Calibrators of scikit-learn are fitted to the same outputs: classifiers to all classes,
+        regressors (``IsotonicRegression(out_of_bounds="clip")``) to each.
     scale : {"auto", "standard", "unit", None}, default="auto"
         Scaling of the inputs. "auto" gives the default kernel its own views of a table, and does not scale the inputs
         of a given kernel.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn: multiplies the row weights.
+    categorical : "from_dtype" or list of columns, default="from_dtype"
+        Columns of a data frame that are categories although they hold numbers. Text and categorical columns always are.
+    keep : list of columns, default=()
+        Columns of a data frame that are used although they would be left out, such as identifiers.
     warm_start : bool, default=False
-        Start from the hyperparameters of the last fit, unless ``kernel`` or ``features`` has changed. It has no effect
-        with ``learn=None`` or "median".
+        Start from the learned hyperparameters of the last fit, unless ``kernel`` or ``features`` has changed.
     callback : callable or None, default=None
         Called with a :class:`~kernelwright.learning.Step` after each step; raise ``StopIteration`` to stop.
     random_state : int, RandomState or None, default=None
@@ -105,25 +103,20 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         ``n_landmarks_`` (number of points or features), ``precision_``, ``jitter_`` (number added to the diagonal, with
         a :class:`~kernelwright.NumericalRepairWarning`).
     link_ : Link
-        The map from raw outputs to probabilities. Parts of it: ``probability_map_``, ``class_prior_`` (the class
-        frequencies, which are the probabilities far from all data), ``trust_`` (the weight of the model against the
-        class frequencies: one, except for tables of a few dozen rows where signal may be chance).
+        The map from raw outputs to probabilities, perhaps with a line. Parts of it: ``probability_map_``,
+        ``class_prior_`` (the class frequencies: the probabilities far from all data), ``trust_`` (the weight of the
+        model against these: one, except for tables of a few dozen rows where signal may be chance).
     complexity_, objective_ : float
         The bound r of Eq. (11), and the value of the learning objective (NaN if there was none), after the fit.
     history_ : list of Step
-    n_iter_ : int
-    batch_size_ : int or None
-        Rows in a mini-batch, or None without mini-batches.
-    n_features_in_, feature_names_in_
+    n_iter_, batch_size_, n_features_in_, feature_names_in_, columns_ (what was done to each column of a data frame)
 
     Notes
     -----
-    Row weights are relative: a common factor changes nothing. A row of weight two has the same effect on
-    the embedding as two equal rows, but it is one observation and is left out as a whole. Two equal rows are two
-    observations and are left out one at a time, unless ``groups`` joins them. Equal rows of equal weight are merged
-    (with ``features``, up to 5000 rows). With the exact solver, cost is cubic and memory quadratic in the number of
-    distinct rows. With ``class_weight``, probabilities are those of the weighted population;
-    ``predict_proba(X, unweighted=True)`` gives those of the unweighted one.
+    Row weights are relative. A row of weight two has the same effect on the embedding as two equal rows, but it is one
+    observation and is left out as a whole; two equal rows are left out one at a time, unless ``groups`` joins them.
+    With the exact solver, cost is cubic and memory quadratic in the number of distinct rows. With ``class_weight``,
+    probabilities are those of the weighted population; ``predict_proba(X, unweighted=True)`` gives the others.
 
     Examples
     --------
@@ -153,6 +146,8 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         probability: Any = "auto",
         scale: str | None = "auto",
         class_weight: dict[Any, float] | str | None = None,
+        categorical: str | Sequence[Any] = "from_dtype",
+        keep: Sequence[Any] = (),
         warm_start: bool = False,
         callback: Callable[[Step], Any] | None = None,
         random_state: Any = None,
@@ -166,6 +161,8 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         self.probability = probability
         self.scale = scale
         self.class_weight = class_weight
+        self.categorical = categorical
+        self.keep = keep
         self.warm_start = warm_start
         self.callback = callback
         self.random_state = random_state
@@ -177,36 +174,36 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         Parameters
         ----------
         X, y : array-like
-            With ``features`` they may be Dask arrays or data frames, whose rows are summed up where they are.
+            X may be a data frame of pandas, polars or pyarrow, with columns of any kind. With ``features`` they may be
+            Dask arrays or data frames, whose rows are summed up where they are.
         sample_weight : array-like of shape (n,), optional
-            Relative row weights. Rows of weight zero are ignored. Whatever its weight, a row is one observation and is
-            left out as a whole.
+            Relative row weights. Rows of weight zero are ignored.
         groups : array-like of shape (n,), optional
-            Group labels of rows that belong together: copies, measurements of one patient, frames of one film.
-            Wherever rows are left out (learning, calibration, support, bounds), whole groups are left out, and n in
-            the formulas is the number of groups.
+            Group labels of rows that belong together: copies, measurements of one patient. Wherever rows are left out
+            (learning, calibration, support, bounds), whole groups are, and n in the formulas is their number.
         """
         self._validate_params()
         with progress(self.verbose):
-            plan = plan_of(self, warm=starts_warm(self, self.__dict__.pop("_asked", None)))
+            plan = plan_of(self, **start_of(self, X))
             rows, info, kept = check(self, plan, X, y, sample_weight, groups)
             plan = replace(plan, targets=ClassTargets(len(info.classes)))
-            random, held = generator(self.random_state), None
+            random, held, apart = generator(self.random_state), None, None
             if isinstance(rows, Chunks):
                 choice, running, embedded = fit_chunks(rows, plan, self.n_features_in_, random)
-                solver, scaler, solution = Explicit(), running.scaler, running.solution()
-                choice = replace(choice, ridge=running.ridge)
+                solver, scaler, choice = Explicit(), running.scaler, replace(choice, ridge=running.ridge)
+                solution = running.solution()
             else:
-                parts = split(rows, plan)
-                data = prepare(rows, parts, plan)
+                parts = split(rows, plan.method, plan.random_state)
+                data = prepare(rows, parts, with_means_that_pay(rows, parts, plan))
                 plan = restarted(plan, self, data.scaler)
                 solver, scaler = plan.solver_for(len(data.embedded)), data.scaler
                 choice = learn(data.learned, plan, solver, random)
                 solution = solve(choice, data.embedded, solver, random)
                 embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)
+                apart = rows_apart(X, y, kept, parts.held)
             embedding = embedding_of(solution, choice, scaler=scaler, rows=embedded, solver=solver)
             self._keep(calibrate(solution, embedding, plan, self.probability), solution, plan, info)
-            self._report(choice, held)
+            self._report(choice, held, apart)
         return self
 
     def _keep(self, found: Calibrated, solution: Solution, plan: FitPlan, info: ClassInfo) -> None:
@@ -214,31 +211,29 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         self.classes_, self.class_weight_, self._info = info.classes, info.class_weight, info
         self.embedding_, self.link_ = found.embedding, found.link
         self.complexity_ = complexity_of(solution, plan, found.embedding)
-        weighted = info.weighted or self.class_weight is not None
-        self._risk = risk_terms(solution, found, plan, weighted=weighted)
+        self._risk = risk_terms(solution, found, plan, weighted=info.weighted or self.class_weight is not None)
         self.training_loss_ = self._risk.training_loss
-        self._holdout = self._refitted = None
+        self._holdout = self._refitted = self._apart = None
         fitted, left_out = (solution.fitted + found.shift).argmax(1), solution.left_out.rows
         warn_of_bad_fit(fitted, solution.fitted_rows, found.log_p, left_out)
         if plan.explicit and self.features is None:
             warn_if_flipped(self.features_)
 
-    def _report(self, choice: Choice, held: Dataset | None) -> None:
-        """Store the learning history, and the losses at held-out rows."""
+    def _report(self, choice: Choice, held: Dataset | None, apart: Any) -> None:
+        """Store the learning history, the losses at held-out rows, and these rows as given."""
         self.objective_, self.history_, self.n_iter_ = choice.value, choice.history, max(len(choice.history), 1)
         self.batch_size_ = choice.batch_size
         if held is not None and len(held):
-            losses = self._losses(*self.embedding_.outputs(held.X, held.points), self.classes_[held.y])
+            losses = self._losses(*judge(self.embedding_, self.link_, held), self.classes_[held.y])
             self._holdout = losses if held.groups is None else means_of_groups(losses, held.groups)
-        self._asked, self._fitted_by = asked_for(self.kernel, self.features), settings_of(self)
+        self._asked, self._fitted_by, self._apart = asked_for(self.kernel, self.features), settings_of(self), apart
 
-    @available_if(has_features)
+    @WithFeatures
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to an embedding of explicit features, which needs only sums over its rows.
 
-        The first call learns the hyperparameters and the scale of the inputs. Its rows should be a random sample of a
-        few thousand rows. Pass all ``classes`` to it if these rows may not contain all of them. Later calls add their
-        rows and solve again.
+        The first call learns the hyperparameters and the scale of the inputs, from a random sample of a few thousand
+        rows, say. Pass all ``classes`` to it if these rows may lack some. Later calls add their rows and solve again.
         """
         if "embedding_" in vars(self):
             return self._continued(add_rows(self, self._running(), X, y, sample_weight, unit=self._info.unit))
@@ -249,7 +244,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         running, self._info = widened(self._running(), self._info, classes, self.class_weight)
         return self._continued(running)
 
-    @available_if(has_features)
+    @WithFeatures
     def fit_batches(self, batches: Iterable[tuple[Any, Any]], classes: Any = None) -> Self:
         """Fit explicit features to an iterator of (X, y) batches, which need not fit in memory together.
 

@@ -14,11 +14,14 @@ from torch import Tensor
 from kernelwright.embedding.fitted import FittedEmbedding
 from kernelwright.estimators.base import KernelEstimator, part_of
 from kernelwright.features import FeatureMap
+from kernelwright.inputs.sparse_tables import check_sparse
 from kernelwright.kernels import Kernel
+from kernelwright.kernels.relevance import Relevance
 
-__all__ = ["EMBEDDING_CONSTRAINTS", "EmbeddingEstimator"]
+__all__ = ["COLUMN_CONSTRAINTS", "EMBEDDING_CONSTRAINTS", "EmbeddingEstimator"]
 
-EMBEDDING_CONSTRAINTS: dict[str, Any] = {
+COLUMN_CONSTRAINTS: dict[str, Any] = {"categorical": [StrOptions({"from_dtype"}), "array-like"], "keep": ["array-like"]}
+EMBEDDING_CONSTRAINTS: dict[str, Any] = COLUMN_CONSTRAINTS | {
     "kernel": [Kernel, StrOptions({"precomputed"}), None],
     "features": [FeatureMap, None],
     "learn": "no_validation",  # learning_method and solver_of give advice if a class is passed instead of an object
@@ -36,12 +39,35 @@ class EmbeddingEstimator(KernelEstimator):
     """An estimator with a fitted ``embedding_``. Subclasses turn its outputs into predictions."""
 
     embedding_: FittedEmbedding
+    features: FeatureMap | None
 
     kernel_, features_, scaler_ = (part_of("embedding_", name) for name in ("kernel", "features", "scaler"))
     ridge_, prior_, solver_ = (part_of("embedding_", name) for name in ("ridge", "prior", "solver"))
     points_, coefficients_, jitter_ = (part_of("embedding_", name) for name in ("points", "coefficients", "jitter"))
     precision_, n_landmarks_ = (part_of("embedding_", name) for name in ("precision", "size"))
     n_support_rows_ = part_of("embedding_", "n_support_rows")
+
+    @property
+    def _takes_gaps(self) -> bool:
+        return self.kernel is None and self.features is None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.features is None and self.kernel != "precomputed"
+        return tags
+
+    def _check_new(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return check_sparse(self, X, reset=False) if self.embedding_.sparse else super()._check_new(X)
+
+    def relevance(self) -> Relevance:  # noqa: D102
+        check_is_fitted(self)
+        if self.embedding_.sparse:
+            raise ValueError(
+                "The kernels of sparse rows have one length scale for all columns, so they do not rank the columns. "
+                "Use the coefficients of a linear model, or pass X[:, some].toarray() to fit to a few hundred columns."
+            )
+        return super().relevance()
 
     def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
         X = self._check_new(X)

@@ -18,7 +18,9 @@ from kernelwright.hyper.regression import PairRegressor
 from kernelwright.hyper.solvers import SOLVERS, PairSolver, as_solver
 from kernelwright.hyper.targets import CODINGS, pair_problem, target_matrix
 from kernelwright.inputs.arrays import generator, plain, validate_data
+from kernelwright.inputs.frames.given_rows import check_new_rows, training_rows
 from kernelwright.inputs.options import TakesOptions
+from kernelwright.kernels.coordinates import coordinates_of
 
 __all__ = ["SHARED_CONSTRAINTS", "KernelLearner"]
 
@@ -54,7 +56,12 @@ class KernelLearner(TakesOptions):
     def _fit(self, X: Any, y: Any, sample_weight: Any, regressor: PairRegressor) -> PairFit:
         """Check the data, fit, and store the common attributes; the record holds the rest."""
         self._validate_params()
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
+        given = training_rows(X)
+        X = validate_data(self, given.X, dtype=np.float64, ensure_min_samples=3, ensure_all_finite=given.finite)
+        given.settle(self)
+        layout = given.layout(X)
+        self.encoder_ = None if layout is None else coordinates_of(layout, X)
+        X = X if self.encoder_ is None else self.encoder_.transform(X)
         problem = pair_problem(
             X,
             plain(y),
@@ -76,9 +83,12 @@ class KernelLearner(TakesOptions):
     def predict(self, X: Any, Z: Any = None) -> np.ndarray:
         """Return the matrix ``k*(x_i, z_j)``; without Z, the matrix ``k*(x_i, x_j)``."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        Z = X if Z is None else validate_data(self, Z, dtype=np.float64, reset=False)
-        return self.kernel_(X, Z)
+        new = self._new(X)
+        return self.kernel_(new, new if Z is None else self._new(Z))
+
+    def _new(self, X: Any) -> np.ndarray:
+        codes, encoder = check_new_rows(self, X, dtype=np.float64), vars(self).get("encoder_")
+        return codes if encoder is None else encoder.transform(codes)
 
     def score(self, X: Any, y: Any) -> float:
         """Return R^2: the explained share of the variance of the similarities (or of the ideal kernel of labels)."""

@@ -18,7 +18,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["HyperKernelRidge"]
 
 
-@saved("hyper-kernel-ridge", fields="classes_ kernel_ solver_ ridge_ ridges_ errors_ history_ n_iter_")
+@saved("hyper-kernel-ridge", fields="classes_ reader_ encoder_ kernel_ solver_ ridge_ ridges_ errors_ history_ n_iter_")
 class HyperKernelRidge(KernelLearner):
     """A kernel function learned by ridge regression over pairs of points, from similarities or from labels [Liu2021]_.
 
@@ -69,6 +69,9 @@ class HyperKernelRidge(KernelLearner):
 
     Attributes
     ----------
+    encoder_ : TableCoordinates or None
+        For data frames with other columns than numbers: numbers standardised, a column for each category. ``kernel_``
+        takes such rows.
     kernel_ : LearnedKernel
         A kernel for :class:`EmbeddingClassifier`, :class:`KreinSVC` or scikit-learn's ``SVC(kernel=...)``.
     ridge_ : float

@@ -17,7 +17,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["HyperKernelSVR"]
 
 
-@saved("hyper-kernel-svr", fields="classes_ kernel_ solver_ C_ history_ n_iter_")
+@saved("hyper-kernel-svr", fields="classes_ reader_ encoder_ kernel_ solver_ C_ history_ n_iter_")
 class HyperKernelSVR(KernelLearner):
     """A kernel function learned by support vector regression over pairs of points, Eq. (8) of [Liu2021]_.
 

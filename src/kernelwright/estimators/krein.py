@@ -20,9 +20,11 @@ from kernelwright.estimators.base import KernelEstimator
 from kernelwright.inputs.arrays import plain
 from kernelwright.inputs.dataset import Dataset, check_rows
 from kernelwright.inputs.duplicates import merge_duplicates
+from kernelwright.inputs.frames.given_rows import GivenRows, training_rows
 from kernelwright.inputs.labels import check_labels, class_labels
 from kernelwright.inputs.weights import check_class_weight
 from kernelwright.kernels import Gaussian, Kernel, Precomputed
+from kernelwright.kernels.coordinates import coordinates_of
 from kernelwright.kernels.function import FunctionKernel, SimilarityFunction
 from kernelwright.kernels.precomputed import looks_like_distances
 from kernelwright.numerics.threads import threads_for
@@ -40,7 +42,7 @@ LIKE_DISTANCES = (
 )
 
 
-@saved("krein-svc", fields="classes_ kernel_ C_ points_ coefficients_ intercept_ signature_ support_")
+@saved("krein-svc", fields="classes_ reader_ scaler_ kernel_ C_ points_ coefficients_ intercept_ signature_ support_")
 class KreinSVC(ClassifierMixin, KernelEstimator):
     """A support vector classifier for any symmetric similarity, even with negative eigenvalues.
 
@@ -122,7 +124,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
     }
 
     signature_: Signature
-    scaler_: Any = None  # inputs are not scaled
+    scaler_: Any = None  # only data frames with other columns than numbers are
 
     def __init__(
         self,
@@ -207,7 +209,13 @@ def check_factors(
 ) -> tuple[Dataset, np.ndarray, np.ndarray]:
     """Check training data; return rows of positive weight (a factor of C), the classes and the original row indices."""
     given = isinstance(kernel, Precomputed)  # it has its own error for missing values
-    X, y = check_rows(model, X, y, vectors=kernel.takes_vectors or given, finite=not given)
+    rows = training_rows(X) if kernel.takes_vectors else GivenRows(X)
+    vectors, finite = kernel.takes_vectors or given, rows.finite if not given else False
+    X, y = check_rows(model, rows.X, y, vectors=vectors, finite=finite)
+    rows.settle(model)
+    layout = rows.layout(X) if kernel.takes_vectors else None
+    model.scaler_ = None if layout is None else coordinates_of(layout, X)
+    X = X if model.scaler_ is None else model.scaler_.transform(X)
     check_labels(y)  # before class weights are computed
     weights = _check_sample_weight(plain(sample_weight), y, dtype=np.float64, ensure_non_negative=True, copy=True)
     if not isinstance(model.class_weight, str):

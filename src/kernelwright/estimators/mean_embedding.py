@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from kernelwright.estimators.any_target import AnyTargetPlan, fit_any_target
 from kernelwright.estimators.base import part_of
 from kernelwright.estimators.target_weights import TargetWeights
 from kernelwright.inputs.any_targets import check_any_rows
+from kernelwright.inputs.frames.given_rows import GivenRows, training_rows
 from kernelwright.kernels import Kernel, Precomputed
 from kernelwright.learning import METHODS, LearningMethod, learning_method
 from kernelwright.solvers import Exact, Solver, solver_of
@@ -21,7 +23,7 @@ __all__ = ["ConditionalMeanEmbedding"]
 
 @saved(
     "conditional-mean-embedding",
-    fields="targets_ target_space_ embedding_ objective_ complexity_ history_ n_iter_ _held _fixed",
+    fields="targets_ target_space_ embedding_ objective_ complexity_ history_ n_iter_ reader_ _held _fixed",
 )
 class ConditionalMeanEmbedding(TargetWeights):
     """The whole conditional distribution of a target, as weights on the training rows.
@@ -167,8 +169,11 @@ class ConditionalMeanEmbedding(TargetWeights):
         self._validate_params()
         plan = self._plan()
         given = isinstance(plan.kernel, Precomputed)  # it has its own error for missing values
-        X, Y = check_any_rows(self, X, Y, vectors=plan.kernel.takes_vectors or given, finite=not given)
-        fit = fit_any_target(X, Y, plan)
+        rows = training_rows(X, gaps=self.kernel is None) if plan.kernel.takes_vectors else GivenRows(X)
+        vectors, finite = plan.kernel.takes_vectors or given, rows.finite if not given else False
+        X, Y = check_any_rows(self, rows.X, Y, vectors=vectors, finite=finite)
+        rows.settle(self)
+        fit = fit_any_target(X, Y, replace(plan, layout=rows.layout(X) if plan.kernel.takes_vectors else None))
         choice, unit = fit.choice, fit.unit
         self.embedding_, self.target_space_, self.targets_ = fit.embedding, fit.space, fit.targets
         self.objective_, self.history_ = unit * choice.value, [step.in_units(unit) for step in choice.history]

@@ -15,11 +15,14 @@ from torch import Tensor, nn
 
 from kernelwright.estimators.base import by_chunks, part_of
 from kernelwright.estimators.checking import asked_for
+from kernelwright.estimators.embedded import COLUMN_CONSTRAINTS
 from kernelwright.estimators.network_rows import INPUTS, check_network_rows
 from kernelwright.estimators.probabilities import ProbabilityClassifier, warn_of_bad_fit
 from kernelwright.estimators.progress import progress, with_lines
-from kernelwright.inputs.arrays import seed_of, validate_data
+from kernelwright.inputs.arrays import seed_of
 from kernelwright.inputs.dataset import ClassInfo
+from kernelwright.inputs.frames.columns import Column
+from kernelwright.inputs.frames.given_rows import check_new_rows, described_columns
 from kernelwright.inputs.options import TakesOptions
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Kernel
@@ -53,7 +56,7 @@ __all__ = ["EmbeddingNetworkClassifier"]
 @saved(
     "embedding-network-classifier",
     fields="classes_ class_weight_ embedding_ link_ complexity_ objective_ history_ n_iter_ batch_size_ _risk _holdout "
-    "_asked",
+    "reader_ _asked",
 )
 class EmbeddingNetworkClassifier(
     ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, TakesOptions
@@ -67,8 +70,9 @@ class EmbeddingNetworkClassifier(
 
     Parameters
     ----------
-    module : torch.nn.Module, networks.MLP or None, default=None
-        Any network from inputs to features (it is copied, with its weights), or a fully connected network described by
+    module : torch.nn.Module, its class, networks.MLP or None, default=None
+        Any network from inputs to features (it is copied, with its weights), its class, if this needs no argument or
+        only the number of inputs (``X.shape[1]``), or a fully connected network described by
         :class:`~kernelwright.networks.MLP`. ``None`` is ``MLP(hidden)``.
     hidden : sequence of int, default=(96, 32)
         Widths of the fully connected network, if ``module`` is None; the last is the number of features.
@@ -76,8 +80,8 @@ class EmbeddingNetworkClassifier(
         ``None`` is the linear kernel on the features, with matrices as large as their number (Algorithm 2). Any other
         kernel needs matrices as large as the number of rows, in every batch and at the end (Algorithm 1).
     learn : {"auto", "rademacher", "held-out"}, learning.Rademacher or learning.HeldOut, default="auto"
-        The objective of a mini-batch. ``Rademacher(complexity_weight, epsilon=...)`` is Eq. (12), where n in the weight
-        is the number of training rows. ``HeldOut(complexity_weight, epsilon=..., share=0.5)`` is Eq. (13), with that
+        The objective of a mini-batch. ``Rademacher(complexity_weight, epsilon=...)`` is Eq. (12), where n is the number
+        of training rows. ``HeldOut(complexity_weight, epsilon=..., share=0.5)`` is Eq. (13), with that
         share of each batch held out and scored by the embedding of the rest. "auto" is Eq. (12) with the weight "4e/n"
         and the loss clipped at 0.1; or Eq. (13) with half of each batch held out, if a batch has fewer than twice as
         many rows as features and the embedding could fit it perfectly. Note that ``epsilon`` of the objects (and their
@@ -93,10 +97,10 @@ class EmbeddingNetworkClassifier(
         Scaling of the inputs. "auto" standardises the inputs of the fully connected network and does not scale those of
         a given module.
     class_weight : dict, "balanced" or None, default=None
+    categorical, keep, callback
+        As in :class:`~kernelwright.EmbeddingClassifier`; there is a step of learning for each epoch.
     warm_start : bool, default=False
         Start from the network and the ridge of the last fit, unless ``module``, ``hidden`` or ``kernel`` has changed.
-    callback : callable or None, default=None
-        Called with a :class:`~kernelwright.learning.Step` after each epoch; raise ``StopIteration`` to stop.
     random_state : int, RandomState or None, default=None
         For the initial weights, batches and dropout. No global random state is changed.
     verbose : int, default=0
@@ -110,26 +114,20 @@ class EmbeddingNetworkClassifier(
         of it.
     module_ : torch.nn.Module
     kernel_ : Kernel or None
-    scaler_, ridge_, points_
+    scaler_, ridge_, points_, n_support_rows_ (the number of training rows behind the unit of :meth:`support`)
     coefficients_ : ndarray
         W, one row for each feature (the last for the intercept); with a kernel V, one row for each of ``points_``.
     jitter_ : float
-        Number added to the diagonal of the final system so that it could be factorised, with a
-        :class:`~kernelwright.NumericalRepairWarning`; usually 0.
-    n_support_rows_ : int
-        Number of training rows behind the unit of :meth:`support`.
     link_ : Link
         The map from raw outputs to probabilities: ``probability_map_``, ``class_prior_`` and ``trust_``.
     complexity_, objective_ : float
     history_ : list of Step
-        One step for each epoch, with means over its batches.
-    n_iter_, batch_size_ : int
-    n_features_in_, feature_names_in_
+    n_iter_, batch_size_, n_features_in_, feature_names_in_, columns_
 
     Notes
     -----
-    Inputs of more than two dimensions (images, sequences) are passed to a given ``module`` in their shape, as float32;
-    for the fully connected network they are flattened. Ctrl-C ends training with a warning and keeps the best epoch.
+    A given ``module`` gets inputs of any shape, as float32; the fully connected network, flattened ones. Ctrl-C ends
+    training with a warning and keeps the best epoch.
 
     Examples
     --------
@@ -150,7 +148,7 @@ class EmbeddingNetworkClassifier(
         "learn": lambda given: Rademacher() if given == "rademacher" else HeldOut() if given == "held-out" else given,
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "module": [nn.Module, MLP, None],
+        "module": [nn.Module, MLP, type, None],
         "hidden": ["array-like"],
         "kernel": [Kernel, None],
         "learn": [LearningMethod, StrOptions(WORDS)],
@@ -159,6 +157,7 @@ class EmbeddingNetworkClassifier(
         "probability": [StrOptions({"auto", "power", "softmax", "clip"}), HasMethods(["fit", "predict"])],
         "scale": [StrOptions({"auto", "standard", "unit"}), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        **COLUMN_CONSTRAINTS,
         "warm_start": ["boolean"],
         "callback": [callable, None],
         "random_state": ["random_state"],
@@ -172,7 +171,7 @@ class EmbeddingNetworkClassifier(
 
     def __init__(
         self,
-        module: nn.Module | MLP | None = None,
+        module: nn.Module | type[nn.Module] | MLP | None = None,
         *,
         hidden: Sequence[int] = (96, 32),
         kernel: Kernel | None = None,
@@ -182,6 +181,8 @@ class EmbeddingNetworkClassifier(
         probability: Any = "auto",
         scale: str | None = "auto",
         class_weight: dict[Any, float] | str | None = None,
+        categorical: str | Sequence[Any] = "from_dtype",
+        keep: Sequence[Any] = (),
         warm_start: bool = False,
         callback: Callable[[Step], Any] | None = None,
         random_state: Any = None,
@@ -196,6 +197,8 @@ class EmbeddingNetworkClassifier(
         self.probability = probability
         self.scale = scale
         self.class_weight = class_weight
+        self.categorical = categorical
+        self.keep = keep
         self.warm_start = warm_start
         self.callback = callback
         self.random_state = random_state
@@ -204,17 +207,14 @@ class EmbeddingNetworkClassifier(
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> EmbeddingNetworkClassifier:
         """Train the network, solve the embedding on all rows and calibrate its probabilities.
 
-        X and y may be Dask arrays or data frames. The network learns from at most 50,000 of their rows, and the
-        embedding is summed up over all rows where they are.
-
         Parameters
         ----------
         X, y : array-like
+            X may be a data frame with columns of any kind. Of Dask arrays or data frames, the network learns from at
+            most 50,000 rows, and the embedding is summed up over all rows where they are.
         sample_weight : array-like of shape (n,), optional
-            Relative row weights.
         groups : array-like of shape (n,), optional
-            Group labels of rows that belong together, for example of one patient. They are held out and left out
-            together.
+            Group labels of rows that belong together. They are held out and left out together.
         """
         self._validate_params()
         with progress(self.verbose):
@@ -237,8 +237,11 @@ class EmbeddingNetworkClassifier(
         owner = type(self).__name__
         if self.module is None:
             checked_widths(self.hidden, owner)
-        module = MLP(self.hidden) if self.module is None else self.module
-        given, asked = isinstance(module, nn.Module), vars(self).get("_asked")
+        module: Any = MLP(self.hidden) if self.module is None else self.module
+        module = MLP() if module is MLP else module
+        if isinstance(module, type) and not issubclass(module, nn.Module):
+            raise TypeError(f"The 'module' parameter of {owner} must be a torch module or its class. Got {module!r}.")
+        given, asked = not isinstance(module, MLP), vars(self).get("_asked")
         warm = self.warm_start and asked == (asked_for(self.module, self.kernel), repr(self.hidden))
         return NetworkPlan(
             self.module_ if warm else module.checked() if isinstance(module, MLP) else module,
@@ -283,9 +286,14 @@ class EmbeddingNetworkClassifier(
         checked = self._check_new(X)
         return self.embedding_.features(checked).numpy()
 
+    @property
+    def columns_(self) -> tuple[Column, ...]:
+        """What was done to each column of the training table."""
+        return described_columns(self)
+
     def _check_new(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **INPUTS)
+        return check_new_rows(self, X, **INPUTS)
 
     def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
         checked = self._check_new(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from kernelwright.inputs.arrays import seed_of, validate_data
 from kernelwright.inputs.blocks import Block, Chunks
 from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
 from kernelwright.inputs.dataset import ClassInfo, Dataset, check_classes, check_rows, counted_groups
+from kernelwright.inputs.frames.given_rows import training_rows
+from kernelwright.inputs.layout import TableLayout
 
 __all__ = ["INPUTS", "check_network_rows"]
 
@@ -23,9 +26,11 @@ def check_network_rows(
     """Check the rows; return those to learn from, their class information, and all rows if they are in chunks."""
     if is_dask(X):
         return _check_chunks(model, X, y, sample_weight, groups)
-    X, y = check_rows(model, X, y, vectors=True, **INPUTS)
+    given = training_rows(X, categorical=model.categorical, keep=model.keep)
+    X, y = check_rows(model, given.X, y, vectors=True, finite=given.finite, **INPUTS)
+    given.settle(model)
     info, labels, weights, kept = check_classes(y, sample_weight, model.class_weight, model)
-    return _merged(Block(X[kept], labels, weights), counted_groups(groups, kept)), info, None
+    return _merged(Block(X[kept], labels, weights), counted_groups(groups, kept), given.layout(X)), info, None
 
 
 def _check_chunks(
@@ -45,7 +50,7 @@ def _check_chunks(
     return _merged(some), ClassInfo(classes, chunks.factors, weighted), chunks if many else None
 
 
-def _merged(block: Block, groups: np.ndarray | None = None) -> Dataset:
+def _merged(block: Block, groups: np.ndarray | None = None, layout: TableLayout | None = None) -> Dataset:
     """Return the rows; equal rows of a table are merged."""
-    rows = Dataset.of(block, groups).with_mean_weight_one()
+    rows = replace(Dataset.of(block, groups), layout=layout).with_mean_weight_one()
     return rows.merged()[0] if block.X.ndim == 2 and len(block.X) <= MERGE_UP_TO else rows

@@ -15,8 +15,9 @@ from kernelwright.distributions.target import TargetScale, describe
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.estimators.batches import joined_rows
 from kernelwright.estimators.streaming import RunningEmbedding
-from kernelwright.inputs.arrays import plain, validate_data
+from kernelwright.inputs.arrays import plain
 from kernelwright.inputs.blocks import Block
+from kernelwright.inputs.frames.given_rows import check_more_rows
 from kernelwright.inputs.numbers import check_numbers, without_gaps
 from kernelwright.solvers.solution import LEFT_OUT_ROWS
 
@@ -45,7 +46,7 @@ def add_numbers(model: Any, running: RunningEmbedding, X: Any, y: Any, sample_we
     if np.isnan(numbers).any(1).all():  # an empty batch among others is no reason to stop
         return running
     X, numbers, sample_weight, _ = without_gaps(X, numbers, sample_weight)
-    X, numbers = validate_data(model, X, numbers, dtype=np.float64, reset=False, multi_output=True, y_numeric=True)
+    X, numbers = check_more_rows(model, X, numbers, multi_output=True, y_numeric=True)
     weights = _check_sample_weight(plain(sample_weight), numbers, dtype=np.float64, ensure_non_negative=True)
     counted = weights > 0
     _refuse_unmapped(running.targets, numbers[counted])

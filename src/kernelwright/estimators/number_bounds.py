@@ -60,7 +60,7 @@ def _held_out(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.nd
         return model._holdout
     if X is None or y is None:
         raise ValueError("Held-out rows need both X and y.")
-    means = model.predict(X)
+    means = np.asarray(model.predict(X))
     return means.reshape(len(means), -1), model.given_numbers(y, len(means)), None
 
 

@@ -12,8 +12,10 @@ from torch import Tensor
 
 from kernelwright.distributions.fitted import DistributionLink, LeftOutTarget
 from kernelwright.distributions.predictive import Prediction
+from kernelwright.estimators.answers import AnswersInFrames, in_frames, the_ends
 from kernelwright.estimators.base import by_chunks
 from kernelwright.estimators.embedded import EmbeddingEstimator
+from kernelwright.estimators.importance import MeasuresColumns
 from kernelwright.estimators.number_bounds import number_bound
 from kernelwright.estimators.regression import predictions_of
 from kernelwright.inputs.any_targets import check_levels
@@ -25,13 +27,24 @@ from kernelwright.uncertainty.bounds import RiskBound
 __all__ = ["PredictsNumbers"]
 
 
-class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
+class PredictsNumbers(AnswersInFrames, RegressorMixin, MeasuresColumns, EmbeddingEstimator):
     """Predictions from fitted ``links_`` and the outputs of an embedding."""
 
     links_: tuple[DistributionLink, ...]
     left_out_: tuple[LeftOutTarget, ...]
     _info: NumberInfo
     random_state: Any
+    loss_measure = "CRPS"
+
+    @property
+    def target_range_(self) -> np.ndarray:
+        """The range of the target, given by ``distribution`` or inferred by its rule; with k targets of shape (k, 2).
+
+        No prediction leaves it.
+        """
+        if "links_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has 'target_range_' only after a fit.")
+        return self._shaped([np.array([link.scale.low, link.scale.high])[None] for link in self.links_])[0]
 
     def _predictions(self, X: Any) -> list[Prediction]:
         check_is_fitted(self)
@@ -54,6 +67,7 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
             raise ValueError(f"Targets must be numbers of shape {wanted}, without gaps. Got shape {np.shape(y)}.")
         return numbers
 
+    @in_frames()
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the mean at each row, and with ``return_std`` also the standard deviation of a new target there.
 
@@ -74,6 +88,7 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
     def _deviation(self, X: Any) -> np.ndarray:
         return self._shaped([each.std() for each in self._predictions(X)])
 
+    @in_frames(lambda model, q: q)
     @by_chunks
     def quantile(self, X: Any, q: Any) -> np.ndarray:
         """Return quantiles of the target at each row; they never cross.
@@ -92,6 +107,7 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
         rows = [each.quantile(_rows_of(np.atleast_1d(levels), each)) for each in found]
         return self._shaped([each[:, 0] if levels.ndim == 0 else each for each in rows])
 
+    @in_frames(the_ends)
     def interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Return the central interval that holds the target with this probability.
 
@@ -121,6 +137,7 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
             return band, y, None
         return band[kept.place], y[kept.place], np.flatnonzero(kept.given)
 
+    @in_frames(lambda model, t: t)
     @by_chunks
     def cdf(self, X: Any, t: Any) -> np.ndarray:
         """Return ``P(Y <= t)`` at each row.
@@ -141,12 +158,14 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
         rows = [each.cdf(_rows_of(np.atleast_1d(points), each)) for each in self._predictions(X)]
         return self._shaped([each[:, 0] if points.ndim == 0 else each for each in rows])
 
+    @in_frames()
     def log_density(self, X: Any, y: Any) -> np.ndarray:
         """Return the log density of the target y of each row; for a discrete target, its log probability."""
         found = self._predictions(X)
         numbers = self.given_numbers(y, len(found[0]))
         return self._shaped([each.log_density(column) for each, column in zip(found, numbers.T, strict=True)])
 
+    @in_frames()
     def crps(self, X: Any, y: Any) -> np.ndarray:
         """Return the continuous ranked probability score of each row, in units of the target; smaller is better.
 
@@ -157,6 +176,15 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
         numbers = self.given_numbers(y, len(found[0]))
         return self._shaped([each.crps(column) for each, column in zip(found, numbers.T, strict=True)])
 
+    def losses_of_rows(self, X: Any, y: np.ndarray) -> np.ndarray:
+        """Return the CRPS of each row; of several targets, the mean in units of their mean absolute deviations."""
+        found = np.asarray(self.crps(X, y))
+        if self._info.one_column:
+            return found
+        units = np.abs(y - y.mean(0)).mean(0)
+        return (found / np.where(units > 0, units, 1.0)).mean(1)
+
+    @in_frames()
     def sample(self, X: Any, size: int, random_state: Any = None) -> np.ndarray:
         """Return independent draws from the distribution at each row.
 
@@ -180,19 +208,26 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
         random = random_numbers(self.random_state if random_state is None else random_state)
         levels = random.uniform(size=(len(found[0]), len(found), int(size)))
         if len(found) > 1:
-            ranks = self._residual_ranks()
-            levels = ranks[random.randint(len(ranks), size=(len(found[0]), int(size)))].transpose(0, 2, 1)
-            levels = np.clip(levels + (random.uniform(size=levels.shape) - 0.5) / len(ranks), 1e-9, 1 - 1e-9)
+            ranks, shares = self._residual_ranks()
+            rows = random.choice(len(ranks), size=(len(found[0]), int(size)), p=shares)
+            within = (random.uniform(size=levels.shape) - 0.5) * shares[rows][:, None]
+            levels = np.clip(ranks[rows].transpose(0, 2, 1) + within, 1e-9, 1 - 1e-9)
         return self._shaped([each.quantile(levels[:, j]) for j, each in enumerate(found)])
 
-    def _residual_ranks(self) -> np.ndarray:
-        """Return the ranks of the residuals of left-out rows, from 0 to 1: rows that depend on each other."""
+    def _residual_ranks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ranks of the residuals of left-out rows, from 0 to 1, and the share of each row in the weights.
+
+        The ranks of a row depend on each other.
+        """
         fixed, columns = np.random.default_rng(0), []
+        shares = self.left_out_[0].weights / self.left_out_[0].weights.sum()
         for link, rows in zip(self.links_, self.left_out_, strict=True):
             prediction = link(rows.location, rows.log_scale, rows.direct, rows.support)
-            pit = prediction.spread_pit(rows.y, fixed)
-            columns.append((np.argsort(np.argsort(pit)) + 0.5) / len(pit))
-        return np.column_stack(columns)
+            order = np.argsort(prediction.spread_pit(rows.y, fixed))
+            ranks = np.empty(len(order))
+            ranks[order] = np.cumsum(shares[order]) - 0.5 * shares[order]
+            columns.append(ranks)
+        return np.column_stack(columns), shares
 
     def risk_bound(
         self,
@@ -246,6 +281,7 @@ class PredictsNumbers(RegressorMixin, EmbeddingEstimator):
         check_is_fitted(self)
         return number_bound(self, method, X, y, beta=beta, loss=loss, limit=limit, target=target)
 
+    @in_frames()
     @by_chunks
     def support(self, X: Any) -> np.ndarray:
         """Return how well the training rows support a prediction at each row.

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelwright.errors import CalibrationWarning
+from kernelwright.estimators.answers import AnswersInFrames, in_frames, the_ends
 from kernelwright.estimators.base import part_of
 from kernelwright.estimators.regressor import EmbeddingRegressor
 from kernelwright.inputs.numbered_rows import NumberedRows
@@ -24,10 +25,10 @@ from kernelwright.uncertainty.interval_calibration import (
     band_of,
     calibrate_folds,
     calibrate_margins,
-    has_quantiles,
     too_small,
 )
 from kernelwright.uncertainty.interval_summary import IntervalSummary
+from kernelwright.uncertainty.regressor_quantiles import has_quantiles, innermost, quantiles_of, range_of
 
 __all__ = ["PredictionIntervals"]
 
@@ -35,7 +36,7 @@ FOLDS_UP_TO = 2000  # rows; beyond, learned hyperparameters add little bias, and
 
 
 @saved("prediction-intervals", fields="regressor_ method_ calibration_")
-class PredictionIntervals(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
+class PredictionIntervals(AnswersInFrames, RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     """Conformal prediction intervals: intervals that hold a new target with a chosen coverage.
 
     Parameters
@@ -43,7 +44,9 @@ class PredictionIntervals(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     regressor : estimator
         Any regressor, from here or scikit-learn; a copy is fitted. If it has a method ``quantile(X, q)``, as
         :class:`EmbeddingRegressor` has, its quantiles are widened or narrowed until they cover (conformalised quantile
-        regression, [Romano2019]_). Otherwise all intervals have the same width, by absolute residuals.
+        regression, [Romano2019]_), also if it is the last step of a Pipeline, or in a search or a
+        TransformedTargetRegressor. Otherwise all intervals have the same width, by absolute residuals. If it states
+        the range of its target as ``target_range_``, intervals do not leave it.
     coverage : float, default=0.9
         Share of new rows whose interval should hold the target.
     by : int, str, callable, "scale" or None, default=None
@@ -56,7 +59,7 @@ class PredictionIntervals(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         all rows for fitting and for calibration. "leave-one-out" is for :class:`EmbeddingRegressor` only, and needs no
         further fit: the regressor has predicted each row without it, in closed form. It is approximate. "prefit" takes
         a regressor that was fitted on other rows. "auto" is "cross" for an :class:`EmbeddingRegressor` of up to 2000
-        rows, "leave-one-out" for one of more, and "split" for all other regressors.
+        rows (also inside of a Pipeline and the like), "leave-one-out" for one of more, and "split" for all others.
     calibration_share : float, default=0.3
         Share of calibration rows for "split".
     n_folds : int, default=10
@@ -208,10 +211,10 @@ class PredictionIntervals(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return regressor, calibrate_margins(band, X, y, make_groups(self.by, X, band[:, 1] - band[:, 0]), self.coverage)
 
     def _pick_method(self, n_rows: int) -> str:
-        if not isinstance(self.regressor, EmbeddingRegressor):
-            return "split"
         few = n_rows <= FOLDS_UP_TO and not self.__sklearn_tags__().input_tags.pairwise
-        return "cross" if few else "leave-one-out"
+        if few and isinstance(innermost(self.regressor), EmbeddingRegressor):
+            return "cross"
+        return "leave-one-out" if isinstance(self.regressor, EmbeddingRegressor) else "split"
 
     def _warn_of_small_groups(self) -> None:
         groups, scores = self.calibration_.groups, self.calibration_.scores
@@ -225,21 +228,27 @@ class PredictionIntervals(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 stacklevel=3,
             )
 
+    @in_frames(the_ends)
     def interval(self, X: Any) -> np.ndarray:
-        """Return the interval of each row, of shape (n, 2); infinite for groups that have too few rows or none."""
-        check_is_fitted(self)
-        return self.calibration_.intervals(X, self.regressor_)
+        """Return the interval of each row, of shape (n, 2), within the range of the target that the regressor states.
 
+        Without such a range, intervals of groups that have too few rows or none are infinite.
+        """
+        check_is_fitted(self)
+        return self.calibration_.intervals(X, self.regressor_).clip(*range_of(self.regressor_))
+
+    @in_frames()
     def predict(self, X: Any) -> np.ndarray:
         """Predict numbers, as the regressor does."""
         check_is_fitted(self)
         return self.regressor_.predict(X)
 
     @available_if(lambda self: has_quantiles(self.regressor))
+    @in_frames(lambda model, q: q)
     def quantile(self, X: Any, q: Any) -> np.ndarray:
         """Predict quantiles, as the regressor does, if it has them: these are not calibrated."""
         check_is_fitted(self)
-        return self.regressor_.quantile(X, q)
+        return quantiles_of(self.regressor_, X, q)
 
     def summary(self, X: Any, y: Any) -> IntervalSummary:
         """Count how often the intervals of new rows hold their targets, over all rows and by group.
@@ -247,6 +256,6 @@ class PredictionIntervals(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         The record prints as a table.
         """
         rows = NumberedRows.of(X, y)
-        limits, band = self.interval(rows.X), band_of(self.regressor_, rows.X, self.coverage)
+        limits, band = np.asarray(self.interval(rows.X)), band_of(self.regressor_, rows.X, self.coverage)
         groups = self.calibration_.groups
         return IntervalSummary.of(limits, rows.y, groups.indices(rows.X, band[:, 1] - band[:, 0]), groups.names)

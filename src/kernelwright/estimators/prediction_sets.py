@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from kernelwright.estimators.answers import AnswersInFrames, in_frames, the_classes
 from kernelwright.estimators.base import part_of
 from kernelwright.estimators.classifier import EmbeddingClassifier
 from kernelwright.inputs.labelled_rows import LabelledRows, check_labelled
@@ -31,7 +32,7 @@ CROSS_UP_TO = 2000  # rows; beyond, learned hyperparameters add little bias, and
 
 
 @saved("prediction-sets", fields="classifier_ classes_ method_ calibration_")
-class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class PredictionSets(AnswersInFrames, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Conformal prediction sets: sets of plausible classes with a chosen coverage.
 
     Parameters
@@ -218,17 +219,20 @@ class PredictionSets(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         how = {"conformity": self.conformity, "random_state": self.random_state}
         return calibrate_by_mapie(classifier, X, y, coverage=self.coverage, **how)
 
+    @in_frames(the_classes)
     def predict_set(self, X: Any) -> np.ndarray:
         """Return the set of each row as a boolean array, with one column for each of ``classes_``."""
         check_is_fitted(self)
         return self.calibration_.sets(X)
 
+    @in_frames()
     def predict(self, X: Any) -> np.ndarray:
         """Predict classes, as the classifier does."""
         check_is_fitted(self)
         return self.classifier_.predict(X)
 
     @available_if(lambda self: hasattr(self.classifier, "predict_proba"))
+    @in_frames(the_classes)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict probabilities, as the classifier does, if it has them."""
         check_is_fitted(self)

@@ -15,7 +15,9 @@ from torch import Tensor
 from kernelwright.embedding.entropy import clip_entropy, embedding_entropy
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import CalibrationWarning, OverfitWarning
+from kernelwright.estimators.answers import AnswersInFrames, in_frames, the_classes
 from kernelwright.estimators.base import by_chunks, part_of
+from kernelwright.estimators.importance import MeasuresColumns
 from kernelwright.inputs.dask_rows import dask_mean, is_dask
 from kernelwright.inputs.labels import one_hot
 from kernelwright.uncertainty.bounds import LeftOutLoss, RiskBound, clipped_losses, left_out_estimate
@@ -24,36 +26,47 @@ from kernelwright.uncertainty.risk import RiskTerms, check_method, held_out_boun
 
 __all__ = ["ProbabilityClassifier", "warn_of_bad_fit"]
 
+SMALLEST = 1e-15  # a probability of zero would have an infinite loss
 NOWHERE = 0.1  # support below which raw outputs carry no information
 
 
-class ProbabilityClassifier(ClassifierMixin):
+class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
     """Predictions from raw outputs. A subclass implements ``_outputs_and_support`` and stores a fitted link."""
 
     classes_: np.ndarray
     class_weight: Any
     class_weight_: np.ndarray  # relative weights of the classes
     _outputs_and_support: Callable[[Any], tuple[Tensor, Tensor]]  # of each row
+    _new_points: Callable[[Any], Tensor]  # as the kernel sees them
     complexity_: float
     link_: Link
     _risk: RiskTerms
     _holdout: tuple[np.ndarray, np.ndarray] | None  # losses and errors at held-out rows
+    loss_measure = "log loss"
 
     probability_map_ = part_of("link_", "probability_map")
     class_prior_ = part_of("link_", "prior")
     trust_ = part_of("link_", "trust")
 
+    @in_frames(the_classes)
     @by_chunks
     def raw_outputs(self, X: Any) -> np.ndarray:
         """Return ``f(x)`` of Eq. (5), one column per class: estimates of probabilities that may be outside [0, 1]."""
         return self._outputs_and_support(X)[0].numpy()
 
+    @in_frames(the_classes)
     @by_chunks
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return raw outputs (Eq. 5); for two classes the second minus the first, as in scikit-learn."""
-        outputs = self.raw_outputs(X)
+        """Return raw outputs (Eq. 5); for two classes the second minus the first, as in scikit-learn.
+
+        If a logistic regression stands beside the embedding (``link_.line``), raw outputs alone do not decide: these
+        are then log probabilities.
+        """
+        check_is_fitted(self)
+        outputs = self.raw_outputs(X) if self.link_.line is None else self.predict_log_proba(X)
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
+    @in_frames(the_classes)
     @by_chunks
     def predict_proba(self, X: Any, *, unweighted: bool = False) -> np.ndarray:
         """Return calibrated probabilities, one column for each of ``classes_``.
@@ -71,20 +84,37 @@ class ProbabilityClassifier(ClassifierMixin):
         """
         return np.exp(self.predict_log_proba(X, unweighted=unweighted))
 
+    @in_frames(the_classes)
     @by_chunks
     def predict_log_proba(self, X: Any, *, unweighted: bool = False) -> np.ndarray:
         """Return the logarithm of :meth:`predict_proba`."""
-        outputs, support = self._outputs_and_support(X)
-        log_p = self.link_(outputs, support)
+        log_p = self._log_p_and_support(X)[0]
         if unweighted:
             log_p = torch.log_softmax(log_p - torch.from_numpy(self.class_weight_).log(), 1)
         return log_p.numpy()
 
+    def losses_of_rows(self, X: Any, y: np.ndarray) -> np.ndarray:
+        """Return minus the logarithm of the probability of the class y of each row, at most 34.5 (of 1e-15)."""
+        if len(unknown := np.setdiff1d(y, self.classes_)):
+            raise ValueError(f"The model does not know the classes {list(unknown)}. It knows {list(self.classes_)}.")
+        places = np.searchsorted(self.classes_, y)
+        return -np.log(np.maximum(np.asarray(self.predict_proba(X))[np.arange(len(y)), places], SMALLEST))
+
+    @in_frames(the_classes)
     def predict_with_support(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return :meth:`predict_proba` and :meth:`support` at the cost of one of them."""
-        outputs, support = self._outputs_and_support(X)
-        return self.link_(outputs, support).exp().numpy(), support.numpy()
+        log_p, support = self._log_p_and_support(X)
+        return log_p.exp().numpy(), support.numpy()
 
+    def _log_p_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
+        outputs, support = self._outputs_and_support(X)
+        return self.link_(outputs, support, self.line_log_p(X)), support
+
+    def line_log_p(self, X: Any) -> Tensor | None:
+        """Return log probabilities by the logistic regression beside the embedding; None if there is none."""
+        return None if self.link_.line is None else self.link_.line.log(self._new_points(X))
+
+    @in_frames()
     @by_chunks
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of largest probability."""
@@ -98,8 +128,9 @@ class ProbabilityClassifier(ClassifierMixin):
         return dask_mean(self._hits, X, y, sample_weight)
 
     def _hits(self, X: Any, y: Any) -> np.ndarray:
-        return (self.predict(X) == np.asarray(y)).astype(np.float64)
+        return (np.asarray(self.predict(X)) == np.asarray(y)).astype(np.float64)
 
+    @in_frames()
     @by_chunks
     def support(self, X: Any) -> np.ndarray:
         """Return how well the training rows support a prediction at each row.
@@ -122,6 +153,7 @@ class ProbabilityClassifier(ClassifierMixin):
         """
         return self._outputs_and_support(X)[1].numpy()
 
+    @in_frames()
     @by_chunks
     def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
         """Return the entropy (in nats) of the label at each row: high at class boundaries and far from the data.
@@ -216,10 +248,10 @@ class ProbabilityClassifier(ClassifierMixin):
         y = column_or_1d(y)
         outputs, support = self._outputs_and_support(X)
         check_consistent_length(outputs, y)
-        return self._losses(outputs, support, y)
+        return self._losses(outputs, self.link_(outputs, support, self.line_log_p(X)), y)
 
-    def _losses(self, outputs: Tensor, support: Tensor, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        answers = self.classes_[self.link_(outputs, support).argmax(1).numpy()]
+    def _losses(self, outputs: Tensor, log_p: Tensor, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        answers = self.classes_[log_p.argmax(1).numpy()]
         known = np.isin(y, self.classes_)
         losses = np.ones(len(y))  # an unknown label has no output and gets the largest loss
         targets = one_hot(np.searchsorted(self.classes_, y[known]), len(self.classes_))

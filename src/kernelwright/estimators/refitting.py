@@ -76,7 +76,7 @@ def _taught_by(data: TrainingSet, new: Tensor, plan: FitPlan, calibrated: Calibr
     embedding = embedding_of(solution, choice, scaler=None, rows=rows, solver=solver)
     found = calibrated(solution, embedding, plan)
     outputs, support = found.embedding.outputs(None, new)
-    return outputs, found.link(outputs, support)
+    return outputs, found.link(outputs, support, found.link.of_line(new))
 
 
 def refitted_losses(model: Any, targets: Targets) -> tuple[dict[str, LeftOutLoss], int]:
@@ -84,7 +84,8 @@ def refitted_losses(model: Any, targets: Targets) -> tuple[dict[str, LeftOutLoss
 
     They exist for exact solutions of few rows, fitted with the current settings.
     """
-    plan, embedding = replace(plan_of(model), callback=None, targets=targets), model.embedding_
+    embedding = model.embedding_
+    plan = replace(plan_of(model, sparse=embedding.sparse), callback=None, targets=targets)
     elsewhere = model.kernel == "precomputed" or plan.method.kernel_share is not None
     exact = embedding.solver == "exact" and len(embedding.points) <= REFITTED_UP_TO
     if not exact or elsewhere:
@@ -93,7 +94,7 @@ def refitted_losses(model: Any, targets: Targets) -> tuple[dict[str, LeftOutLoss
     outputs, log_p = without_parts(
         rows,
         REFITTED_PARTS,
-        lambda: replace(plan, kernel=plan_of(model).kernel),
+        lambda: replace(plan, kernel=plan_of(model, sparse=embedding.sparse).kernel),
         lambda solution, fitted, its_plan: calibrate(solution, fitted, its_plan, model.probability),
         balanced=isinstance(model.class_weight, str),
     )

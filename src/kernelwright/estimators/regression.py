@@ -71,9 +71,16 @@ def learned_from(data: TrainingSet, plan: FitPlan, how: Distribution) -> tuple[T
     if not isinstance(how, Direct) or not isinstance(plan.loss, LogSquaredLoss):
         return data, plan
     assert isinstance(targets, NumberTargets)
-    columns = torch.cat(_indicators(targets, targets.decode(data.targets)), 1)
+    blocks = [_in_units_of_one(block, data.weights) for block in _indicators(targets, targets.decode(data.targets))]
+    columns = torch.cat(blocks, 1)
     prior = data.weights @ columns / data.weights.sum()
     return replace(data, targets=columns, prior=prior), replace(plan, loss=LogCrpsLoss())
+
+
+def _in_units_of_one(block: Tensor, weights: Tensor) -> Tensor:
+    """Return indicators whose variances sum to one: terms on the norm know no units, and targets count equally."""
+    prior = weights @ block / weights.sum()
+    return block / float(_mean_squares(block - prior, weights).sum().clamp(min=1e-300).sqrt())
 
 
 # The scale of each target -------------------------------------------------------------------------------

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
-
-from sklearn.utils.metaestimators import available_if
 
 from kernelwright.distributions.fitted import DistributionLink
 from kernelwright.distributions.number_targets import NumberTargets
 from kernelwright.distributions.options import Distribution, distribution_of
 from kernelwright.estimators.arrows import (
-    RowSplit,
     described_rows,
     embedded_rows,
     embedding_of,
@@ -21,18 +18,19 @@ from kernelwright.estimators.arrows import (
     learn,
     prepare,
     solve,
-    split,
 )
-from kernelwright.estimators.batches import has_features
+from kernelwright.estimators.batches import WithFeatures
 from kernelwright.estimators.checking import (
     asked_for,
     check_number_rows,
     plan_of,
     restarted,
     settings_of,
-    starts_warm,
+    start_of,
 )
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS
+from kernelwright.estimators.importance import rows_apart
+from kernelwright.estimators.mean_targets import with_means_that_pay
 from kernelwright.estimators.number_batches import add_numbers, described_again, first_numbers
 from kernelwright.estimators.predicting import PredictsNumbers
 from kernelwright.estimators.progress import progress
@@ -43,6 +41,7 @@ from kernelwright.estimators.regression import (
     target_scales,
     with_columns,
 )
+from kernelwright.estimators.row_split import RowSplit, split
 from kernelwright.estimators.streaming import RunningEmbedding
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
@@ -59,8 +58,9 @@ __all__ = ["EmbeddingRegressor"]
 
 @saved(
     "embedding-regressor",
-    fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ "
+    fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ reader_ "
     "_info _asked _fitted_by _holdout _fixed_kernel",
+    transient={"_apart": None},
 )
 class EmbeddingRegressor(PredictsNumbers):
     """A regressor that predicts the whole distribution of a number, with a kernel that is learned from the data.
@@ -71,7 +71,8 @@ class EmbeddingRegressor(PredictsNumbers):
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None, default=None
-        ``None`` is the library's default for tables, :class:`kernelwright.kernels.Tabular`.
+        ``None`` is the default for tables, :class:`kernelwright.kernels.Tabular`, or for sparse matrices,
+        :class:`kernelwright.kernels.Angular`.
     features : FeatureMap or None, default=None
         An explicit feature map instead of a kernel; the cost is then linear in the number of rows.
     learn : str, object of :mod:`kernelwright.learning` or None, default="auto"
@@ -87,6 +88,8 @@ class EmbeddingRegressor(PredictsNumbers):
         "location-scale" (a mean and a scale for each row, one shape for all), "direct" (the distribution function at
         many thresholds, learned by the CRPS), or "stacked" ("auto"): a mixture of both with the least leave-one-out
         CRPS. The objects have settings: the range of the target, its transform, whether it is discrete.
+    categorical, keep
+        As in :class:`EmbeddingClassifier`.
     warm_start, callback, random_state, verbose
         As in :class:`EmbeddingClassifier`.
 
@@ -100,7 +103,7 @@ class EmbeddingRegressor(PredictsNumbers):
         ``direct`` (the weight of the direct estimate), ``trust``.
     left_out_ : tuple of LeftOutTarget
         For each target the leave-one-out outputs that the distribution was fitted to.
-    objective_, history_, n_iter_, batch_size_, n_features_in_, feature_names_in_
+    columns_, objective_, history_, n_iter_, batch_size_, n_features_in_, feature_names_in_
 
     Notes
     -----
@@ -138,6 +141,8 @@ class EmbeddingRegressor(PredictsNumbers):
         ridge: float | str = "auto",
         scale: str | None = "auto",
         distribution: Distribution | str = "auto",
+        categorical: str | Sequence[Any] = "from_dtype",
+        keep: Sequence[Any] = (),
         warm_start: bool = False,
         callback: Callable[[Step], Any] | None = None,
         random_state: Any = None,
@@ -150,6 +155,8 @@ class EmbeddingRegressor(PredictsNumbers):
         self.ridge = ridge
         self.scale = scale
         self.distribution = distribution
+        self.categorical = categorical
+        self.keep = keep
         self.warm_start = warm_start
         self.callback = callback
         self.random_state = random_state
@@ -161,7 +168,8 @@ class EmbeddingRegressor(PredictsNumbers):
         Parameters
         ----------
         X : array-like
-            With ``features`` it may be a Dask array or data frame, whose rows are summed up where they are.
+            It may be a data frame of pandas, polars or pyarrow, with columns of any kind. With ``features`` it may be a
+            Dask array or data frame, whose rows are summed up where they are.
         y : array-like of shape (n,) or (n, k)
             Numbers; several targets share the kernel. Rows with a gap are left out.
         sample_weight : array-like of shape (n,), optional
@@ -172,10 +180,10 @@ class EmbeddingRegressor(PredictsNumbers):
         self._validate_params()
         how = distribution_of(self.distribution, type(self).__name__)
         with progress(self.verbose):
-            plan = plan_of(self, warm=starts_warm(self, self.__dict__.pop("_asked", None)))
+            plan = plan_of(self, **start_of(self, X))
             rows, info, kept = check_number_rows(self, plan, X, y, sample_weight, groups)
-            random, held = generator(self.random_state), None
-            parts = RowSplit.nothing() if isinstance(rows, Chunks) else split(rows, plan)
+            random, held, apart = generator(self.random_state), None, None
+            parts = RowSplit.nothing() if isinstance(rows, Chunks) else split(rows, plan.method, plan.random_state)
             sample = described_rows(rows, parts)
             targets = NumberTargets.of(target_scales(sample, plan, how, random), sample.y)
             plan = for_numbers(plan, targets)
@@ -184,31 +192,32 @@ class EmbeddingRegressor(PredictsNumbers):
                 solver, scaler, solution = Explicit(), running.scaler, running.solution()
                 choice = replace(choice, ridge=running.ridge)
             else:
-                data = prepare(rows, parts, plan)
+                data = prepare(rows, parts, with_means_that_pay(rows, parts, plan))
                 plan = for_numbers(restarted(plan, self, data.scaler), targets)
                 solver, scaler = plan.solver_for(len(data.embedded)), data.scaler
                 choice = learn(*learned_from(data.learned, plan, how), solver, random)
                 solution = solve(choice, data.embedded, solver, random)
                 embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)
+                apart = rows_apart(X, y, kept, parts.held)
             embedding = embedding_of(solution, choice, scaler=scaler, rows=embedded, solver=solver)
             spread = spread_of(choice.kernel, solution, solver, targets, how)
             self.embedding_ = with_columns(embedding, spread)
             self.links_, self.left_out_, self.targets_, self._info = spread.links, spread.left_out, targets, info
             self._fixed_kernel = has_fixed_kernel(plan, scaler)
-            self._report(choice, held)
+            self._report(choice, held, apart)
         return self
 
-    def _report(self, choice: Choice, held: Dataset | None) -> None:
-        """Store the learning history, and predictions of held-out rows."""
+    def _report(self, choice: Choice, held: Dataset | None, apart: Any) -> None:
+        """Store the learning history, predictions of held-out rows, and these rows as given."""
         self.objective_, self.history_, self.n_iter_ = choice.value, choice.history, max(len(choice.history), 1)
         self.batch_size_ = choice.batch_size
-        self._asked, self._fitted_by = asked_for(self.kernel, self.features), settings_of(self)
+        self._asked, self._fitted_by, self._apart = asked_for(self.kernel, self.features), settings_of(self), apart
         self._holdout = None
         if held is not None and len(held):
             means = self._means(*self.embedding_.outputs(held.X, held.points))
             self._holdout = (means, held.y, held.groups)
 
-    @available_if(has_features)
+    @WithFeatures
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows to an embedding of explicit features, which needs only sums over its rows.
 
@@ -220,7 +229,7 @@ class EmbeddingRegressor(PredictsNumbers):
             return self.fit(X, y, sample_weight)
         return self._continued(add_numbers(self, self._running(), X, y, sample_weight))
 
-    @available_if(has_features)
+    @WithFeatures
     def fit_batches(self, batches: Iterable[tuple[Any, Any]]) -> Self:
         """Fit explicit features to an iterator of (X, y) batches, which need not fit in memory together.
 
@@ -257,5 +266,5 @@ class EmbeddingRegressor(PredictsNumbers):
         self.embedding_ = with_columns(running.embedding(before, solution), spread)
         self.links_, self.left_out_, self.targets_ = spread.links, spread.left_out, targets
         self._info = replace(self._info, weighted=self._info.weighted or running.weighted)
-        self._holdout = None
+        self._holdout = self._apart = None
         return self

@@ -39,6 +39,10 @@ class TargetWeights(KernelEstimator):
     _fixed: bool = False  # whether bounds for a fixed kernel hold
 
     @property
+    def _takes_gaps(self) -> bool:
+        return self.kernel is None
+
+    @property
     def classes_(self) -> np.ndarray:
         """The sorted labels; only if the targets are labels."""
         space = vars(self).get("target_space_")

@@ -14,8 +14,10 @@ from kernelwright.estimators.classifier import EmbeddingClassifier
 from kernelwright.estimators.hyper_ridge import HyperKernelRidge
 from kernelwright.estimators.krein import KreinSVC
 from kernelwright.inputs.arrays import validate_data
+from kernelwright.inputs.frames.given_rows import check_new_rows, training_rows
 from kernelwright.inputs.labels import class_labels
 from kernelwright.inputs.scaling import fit_scaler
+from kernelwright.kernels.coordinates import coordinates_of
 from kernelwright.solvers import Landmarks
 from kernelwright.storage.saved import saved
 
@@ -29,7 +31,7 @@ def _classifier_has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "classifier_", self.classifier), method))
 
 
-@saved("learned-kernel-classifier", fields="classes_ scaler_ learner_ kernel_ classifier_")
+@saved("learned-kernel-classifier", fields="classes_ reader_ scaler_ learner_ kernel_ classifier_")
 class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
     """Learn a kernel from the labels, then a classifier with it: the two stages of [Liu2021]_.
 
@@ -76,9 +78,12 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> LearnedKernelClassifier:
         """Learn the kernel, then fit the classifier with it."""
         self._validate_params()
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        given = training_rows(X)
+        X, y = validate_data(self, given.X, y, dtype=np.float64, ensure_all_finite=given.finite)
+        given.settle(self)
         self.classes_, _ = class_labels(y, self)
-        self.scaler_ = fit_scaler(self.scale, X)
+        layout = given.layout(X)
+        self.scaler_ = fit_scaler(self.scale, X) if layout is None else coordinates_of(layout, X)
         points = self._scaled(X)
         self.learner_ = HyperKernelRidge(random_state=0) if self.learner is None else clone(self.learner)
         if hasattr(self.learner_, "predict_proba") or hasattr(self.learner_, "decision_function"):
@@ -108,7 +113,7 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _new(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._scaled(check_new_rows(self, X, dtype=np.float64))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict classes."""

@@ -5,6 +5,7 @@ numbers, and return frozen records of plain data, which can be saved with a mode
 intervals and treat the rows as independent.
 """
 
+from kernelwright.evaluation.class_quality import ClassQuality, class_quality, never_right
 from kernelwright.evaluation.cross_validation import (
     Evaluation,
     HardRow,
@@ -12,20 +13,21 @@ from kernelwright.evaluation.cross_validation import (
     cross_validate,
     hardest_rows,
     prediction_sets,
-    stratified_folds,
 )
+from kernelwright.evaluation.folds import forward_folds, grouped_folds, number_folds, stratified_folds
+from kernelwright.evaluation.habits import Stretch, confidence_sentence, confidence_stretches
 from kernelwright.evaluation.number_scores import NumberPredictions, NumberScores, around_residuals, score_numbers
 from kernelwright.evaluation.numbers import (
     HardNumber,
     NumberEvaluation,
     NumberRival,
     cross_validate_numbers,
-    number_folds,
     predictions_of,
 )
 from kernelwright.evaluation.scores import Score, Scores, score
 
 __all__ = [
+    "ClassQuality",
     "Evaluation",
     "HardNumber",
     "HardRow",
@@ -36,10 +38,17 @@ __all__ = [
     "Rival",
     "Score",
     "Scores",
+    "Stretch",
     "around_residuals",
+    "class_quality",
+    "confidence_sentence",
+    "confidence_stretches",
     "cross_validate",
     "cross_validate_numbers",
+    "forward_folds",
+    "grouped_folds",
     "hardest_rows",
+    "never_right",
     "number_folds",
     "prediction_sets",
     "predictions_of",

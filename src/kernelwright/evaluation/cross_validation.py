@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,11 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.metrics import confusion_matrix
-from sklearn.model_selection import StratifiedKFold
 
+from kernelwright.evaluation.importance import FoldImportance
 from kernelwright.evaluation.scores import Score, Scores, _checked, mean_score, row_losses, score
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.conformal import CalibrationScores, scores_of
+from kernelwright.uncertainty.importance import Importance
 from kernelwright.uncertainty.scores import Reliability, reliability
 
 __all__ = [
@@ -24,8 +24,8 @@ __all__ = [
     "Rival",
     "cross_validate",
     "hardest_rows",
+    "of_rows",
     "prediction_sets",
-    "stratified_folds",
     "taken",
 ]
 
@@ -95,6 +95,8 @@ class Evaluation:
         Other methods on the same rows.
     row_word : {"row", "line"}
         The unit of ``rows``.
+    importance : Importance or None
+        The log loss that is added by permuting each column within the test rows of the folds.
 
     Examples
     --------
@@ -117,6 +119,7 @@ class Evaluation:
     seconds: float = 0.0
     rivals: dict[str, Rival] = field(default_factory=dict)
     row_word: str = "row"
+    importance: Importance | None = None
 
     @classmethod
     def of(cls, probabilities: np.ndarray, labels: np.ndarray, *, classes: Sequence[str], **rest: Any) -> Evaluation:
@@ -182,29 +185,6 @@ def prediction_sets(evaluation: Evaluation, probabilities: np.ndarray, coverage:
     return inside | (np.arange(probabilities.shape[1]) == probabilities.argmax(1)[:, None])
 
 
-def stratified_folds(labels: np.ndarray, folds: int = 5, *, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the indices of training and test rows of stratified folds; fewer folds if a class is smaller.
-
-    A fold whose training rows would all be of one class is left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelwright.evaluation import stratified_folds
-    >>> len(stratified_folds(np.array([0, 0, 0, 1, 1, 1, 1]), 5))
-    3
-    """
-    counts = np.bincount(labels)
-    if counts.max() < 2:
-        raise ValueError("Cross-validation needs a class with at least two rows. Got one row in each class.")
-    smallest = counts[counts > 1].min()  # a class of one row cannot be in two folds anyway
-    folds = max(2, min(folds, int(smallest)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a class of one row is tested without being in the training rows
-        found = StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels[:, None], labels)
-        return [(train, test) for train, test in found if len(np.unique(labels[train])) > 1]
-
-
 def cross_validate(
     make_model: Callable[[], Any],
     frame: Any,
@@ -213,9 +193,14 @@ def cross_validate(
     classes: Sequence[str],
     splits: Sequence[tuple[np.ndarray, np.ndarray]],
     rivals: Mapping[str, Callable[[], Any]] | None = None,
+    params: Mapping[str, np.ndarray] | None = None,
+    protocol: str | None = None,
     progress: Callable[[str], Any] = lambda name: None,
 ) -> Evaluation:
     """Predict every row with a model that was trained without it, and do the same with rivals on the same folds.
+
+    The models of the folds also say which columns they look at: each column is permuted within the test rows of a fold
+    (up to 2000 rows in all, and 3000 predictions for a fold; with more than 150 columns, none is).
 
     Parameters
     ----------
@@ -226,9 +211,14 @@ def cross_validate(
     classes : sequence of str
         Names of the classes 0, 1, ...
     splits : list of (training indices, test indices)
-        See :func:`stratified_folds`.
+        See :func:`stratified_folds`, :func:`grouped_folds` and :func:`forward_folds`. Rows that no fold tests are not
+        scored.
     rivals : dict of str to callable, optional
         Makers of other classifiers; one that fails on these rows (for example on numbers near 1e300) is left out.
+    params : dict of str to ndarray, optional
+        Parameters for the ``fit`` of the model, with a value for each row, such as groups. Rivals do not get them.
+    protocol : str, optional
+        How the rows were divided, in words; by default, by stratified folds.
     progress : callable, optional
         Called after each fit with the name of the method ("" is the model itself).
 
@@ -254,6 +244,7 @@ def cross_validate(
     found = {name: np.zeros((len(labels), len(classes))) for name in makers}
     seconds = dict.fromkeys(makers, 0.0)
     tested = np.zeros(len(labels), dtype=bool)
+    columns = FoldImportance("log loss", len(splits), np.random.default_rng(0))
     for train, test in splits:
         tested[test] = True
         for name, make in makers.items():
@@ -261,7 +252,8 @@ def cross_validate(
                 continue
             started = time.perf_counter()
             try:
-                model = make().fit(taken(frame, train), labels[train])
+                given = {} if name else of_rows(params, train)
+                model = make().fit(taken(frame, train), labels[train], **given)
                 # A class without training rows in this fold has no column; its probability stays zero.
                 found[name][np.ix_(test, model.classes_)] = model.predict_proba(taken(frame, test))
             except ValueError:
@@ -269,20 +261,38 @@ def cross_validate(
                     raise
                 del found[name]  # a rival that cannot handle such numbers is no reason to stop
             seconds[name] += time.perf_counter() - started
+            if not name:
+                columns.add(_log_losses(model, labels[test], len(classes)), taken(frame, test))
             progress(name)
     rows = np.flatnonzero(tested) + 1
+    told = "every row" if tested.all() else f"each of {tested.sum()} rows"
     ours = Evaluation.of(
         found[""][tested],
         labels[tested],
         classes=classes,
         rows=rows,
-        protocol=f"stratified cross-validation with {len(splits)} folds: "
-        f"{'every row' if tested.all() else f'each of {tested.sum()} rows'} was predicted by a model that was "
-        "trained without it",
+        protocol=protocol
+        or f"stratified cross-validation with {len(splits)} folds: {told} was predicted by a model that was trained "
+        "without it",
         seconds=seconds[""],
+        importance=columns.result(),
     )
     ours.rivals.update({name: ours.compare(found[name][tested], seconds[name]) for name in found if name})
     return ours
+
+
+def _log_losses(model: Any, labels: np.ndarray, n_classes: int) -> Callable[[Any, np.ndarray], np.ndarray]:
+    def losses(rows: Any, places: np.ndarray) -> np.ndarray:
+        p = np.zeros((len(places), n_classes))
+        p[:, model.classes_] = model.predict_proba(rows)
+        return row_losses(p, labels[places])
+
+    return losses
+
+
+def of_rows(params: Mapping[str, np.ndarray] | None, places: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the values that parameters of a fit have for some rows."""
+    return {name: values[places] for name, values in (params or {}).items()}
 
 
 def taken(frame: Any, places: np.ndarray) -> Any:

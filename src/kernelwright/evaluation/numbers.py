@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
-from kernelwright.evaluation.cross_validation import taken
+from kernelwright.evaluation.cross_validation import of_rows, taken
+from kernelwright.evaluation.importance import FoldImportance
 from kernelwright.evaluation.number_scores import (
     COVERAGE,
     NumberPredictions,
@@ -21,11 +22,11 @@ from kernelwright.evaluation.number_scores import (
 )
 from kernelwright.evaluation.scores import Score, mean_score
 from kernelwright.storage.saved import saved
+from kernelwright.uncertainty.importance import Importance
 
-__all__ = ["HardNumber", "NumberEvaluation", "NumberRival", "cross_validate_numbers", "number_folds", "predictions_of"]
+__all__ = ["HardNumber", "NumberEvaluation", "NumberRival", "cross_validate_numbers", "predictions_of"]
 
 LEVELS = np.arange(1, 20) / 20  # quantiles that intervals and probabilities are read from
-FEWEST = 4  # rows from which on half of them can be left out
 
 
 @saved("number-rival")
@@ -76,6 +77,8 @@ class NumberEvaluation:
         Other methods on the same rows. Their distributions are those of their residuals in the other folds.
     row_word : {"row", "line"}
         The unit of ``rows``.
+    importance : Importance or None
+        The CRPS that is added by permuting each column within the test rows of the folds.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class NumberEvaluation:
     seconds: float = 0.0
     rivals: dict[str, NumberRival] = field(default_factory=dict)
     row_word: str = "row"
+    importance: Importance | None = None
 
     @classmethod
     def of(cls, predictions: NumberPredictions, actual: np.ndarray, **rest: Any) -> NumberEvaluation:
@@ -135,27 +139,25 @@ class NumberEvaluation:
 
 def predictions_of(model: Any, X: Any, y: np.ndarray) -> NumberPredictions:
     """Predict the rows X with a fitted :class:`EmbeddingRegressor`, or a pipeline that ends in one."""
-    X, regressor = (model[:-1].transform(X), model[-1]) if isinstance(model, Pipeline) else (X, model)
-    quantiles = regressor.quantile(X, LEVELS)
+    X, regressor = _last_step(model, X)
+    quantiles = np.asarray(regressor.quantile(X, LEVELS))
     below, upto = (quantiles < y[:, None]).sum(1), (quantiles <= y[:, None]).sum(1)
     share = np.random.default_rng(0).uniform(size=len(y))
     pit = (below + share * (upto + 1 - below)) / (len(LEVELS) + 1)
-    return NumberPredictions(regressor.predict(X), quantiles[:, 0], quantiles[:, -1], regressor.crps(X, y), pit)
+    means, crps = np.asarray(regressor.predict(X)), np.asarray(regressor.crps(X, y))
+    return NumberPredictions(means, quantiles[:, 0], quantiles[:, -1], crps, pit)
 
 
-def number_folds(n: int, folds: int = 5, *, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the indices of training and test rows of random folds; fewer folds if there are few rows.
+def _last_step(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return the rows as the last step of a pipeline sees them, and this step."""
+    if not isinstance(model, Pipeline):
+        return X, model
+    return model[:-1].transform(X) if len(model) > 1 else X, model[-1]
 
-    Examples
-    --------
-    >>> from kernelwright.evaluation import number_folds
-    >>> len(number_folds(100, 5)), len(number_folds(6, 5))
-    (5, 3)
-    """
-    if n < FEWEST:
-        raise ValueError(f"Cross-validation needs at least {FEWEST} rows. Got {n}. Use --no-cv, or more rows.")
-    found = KFold(min(folds, n // 2), shuffle=True, random_state=seed).split(np.zeros(n))
-    return [(train, test) for train, test in found]
+
+def _crps(model: Any, y: np.ndarray, X: Any, places: np.ndarray) -> np.ndarray:
+    rows, regressor = _last_step(model, X)
+    return np.asarray(regressor.crps(rows, y[places]))
 
 
 def cross_validate_numbers(
@@ -165,12 +167,15 @@ def cross_validate_numbers(
     *,
     splits: Sequence[tuple[np.ndarray, np.ndarray]],
     rivals: Mapping[str, Callable[[], Any]] | None = None,
+    params: Mapping[str, np.ndarray] | None = None,
+    protocol: str | None = None,
     progress: Callable[[str], Any] = lambda name: None,
 ) -> NumberEvaluation:
     """Predict every row with a model that was trained without it, and do the same with rivals on the same folds.
 
     Rivals predict only a mean. In each fold they get the distribution of their own residuals in the other folds, all of
-    which are errors at rows that were left out, so that CRPS and intervals can be compared.
+    which are errors at rows that were left out, so that CRPS and intervals can be compared. With :func:`forward_folds`,
+    these include later folds, which favours rivals.
 
     Parameters
     ----------
@@ -180,9 +185,14 @@ def cross_validate_numbers(
     y : ndarray
         Numbers.
     splits : list of (training indices, test indices)
-        Together they test every row once; see :func:`number_folds`.
+        At least two, which test each row at most once; see :func:`number_folds`, :func:`grouped_folds` and
+        :func:`forward_folds`. Rows that no fold tests are not scored.
     rivals : dict of str to callable, optional
         Makers of other regressors; one that fails on these rows is left out.
+    params : dict of str to ndarray, optional
+        Parameters for the ``fit`` of the model, with a value for each row, such as groups. Rivals do not get them.
+    protocol : str, optional
+        How the rows were divided, in words; by default, by random folds.
     progress : callable, optional
         Called after each fit with the name of the method ("" is the model itself).
 
@@ -203,10 +213,14 @@ def cross_validate_numbers(
     ours: list[NumberPredictions] = []
     means = {name: np.zeros(len(y)) for name in rivals or {}}
     seconds = dict.fromkeys(["", *means], 0.0)
+    columns = FoldImportance("CRPS", len(splits), np.random.default_rng(0))
     for train, test in splits:
         started = time.perf_counter()
-        ours.append(predictions_of(make_model().fit(taken(frame, train), y[train]), taken(frame, test), y[test]))
+        model = make_model().fit(taken(frame, train), y[train], **of_rows(params, train))
+        rows = taken(frame, test)
+        ours.append(predictions_of(model, rows, y[test]))
         seconds[""] += time.perf_counter() - started
+        columns.add(partial(_crps, model, y[test]), rows)
         progress("")
         for name, make in (rivals or {}).items():
             started = time.perf_counter()
@@ -218,15 +232,22 @@ def cross_validate_numbers(
             seconds[name] += time.perf_counter() - started
             progress(name)
     tests = [test for _, test in splits]
+    tested = np.sort(np.concatenate(tests))
     found = NumberEvaluation.of(
         _in_order(ours, tests),
-        y,
-        protocol=f"cross-validation with {len(splits)} folds: every row was predicted by a model that was trained "
-        "without it",
+        y[tested],
+        rows=tested + 1,
+        protocol=protocol
+        or f"cross-validation with {len(splits)} folds: every row was predicted by a model that was trained without it",
         seconds=seconds[""],
+        importance=columns.result(),
     )
-    for name, of_rows in means.items():
-        parts = [around_residuals(of_rows[test], np.delete(y - of_rows, test), y[test]) for test in tests]
+    for name, predicted in means.items():
+        others = [np.setdiff1d(tested, test) for test in tests]
+        parts = [
+            around_residuals(predicted[test], (y - predicted)[other], y[test])
+            for test, other in zip(tests, others, strict=True)
+        ]
         found.rivals[name] = found.compare(_in_order(parts, tests), seconds[name])
     return found
 

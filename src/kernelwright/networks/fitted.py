@@ -31,7 +31,8 @@ class InputReader:
         if X.shape[1:] != self.shape:
             raise ValueError(f"Expected inputs of shape {self.shape}, as in fit. Got {X.shape[1:]} instead.")
         if self.scaler is not None:
-            X = self.scaler.transform(X.reshape(len(X), -1)).reshape(X.shape)
+            values = self.scaler.transform(X.reshape(len(X), -1))
+            X = values.reshape(X.shape) if values.size == X.size else values  # categories have several columns
         if self.flat:
             X = X.reshape(len(X), -1)
         return torch.from_numpy(np.require(X, requirements=["C", "W"]))  # torch does not support read-only memory

@@ -19,13 +19,14 @@ from kernelwright.inputs.dataset import Dataset
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.inputs.targets import ClassTargets, Targets
 from kernelwright.kernels import Kernel
+from kernelwright.kernels.coordinates import coordinates_of
 from kernelwright.learning import HeldOut, Rademacher, Step
 from kernelwright.learning.loop import TrainingResult
 from kernelwright.networks.checkpoint import Checkpoint
 from kernelwright.networks.fitted import FittedNetwork, InputReader
 from kernelwright.networks.goals import batch_objective
 from kernelwright.networks.heads import BatchObjective, EmbeddingNetwork, HeadSolution, KernelHead, LinearHead
-from kernelwright.networks.modules import known_bound
+from kernelwright.networks.modules import instance_of, known_bound
 from kernelwright.networks.options import JUDGED_ROWS, MLP, HeadOptions, Training
 from kernelwright.networks.training import Plan, train_network
 from kernelwright.numerics.linalg import finite
@@ -57,7 +58,7 @@ LEARNED_ROWS = 2000  # largest number of rows whose kernel matrices are held dur
 class NetworkPlan:
     """The settings of a fit, with short forms replaced by objects."""
 
-    module: nn.Module | MLP
+    module: nn.Module | type[nn.Module] | MLP
     kernel: Kernel | None  # on the features; None is the linear kernel
     method: Rademacher | HeldOut | None  # None: depends on the number of rows in a mini-batch
     head: HeadOptions
@@ -120,7 +121,10 @@ class SolvedNetwork:
 
 def read_rows(rows: Dataset, plan: NetworkPlan, targets: Targets) -> tuple[InputReader, TrainingSet]:
     """Scale the rows; return a reader for new rows, and the rows as inputs of the network."""
-    scaler = fit_scaler(plan.scale, rows.X.reshape(len(rows), -1), rows.weights)
+    if rows.layout is None:
+        scaler = fit_scaler(plan.scale, rows.X.reshape(len(rows), -1), rows.weights)
+    else:
+        scaler = coordinates_of(rows.layout, rows.X, counts=rows.counts)
     reader = InputReader(scaler, rows.X.shape[1:], plan.flat)
     counts, groups = (None if each is None else torch.from_numpy(each) for each in (rows.counts, rows.groups))
     encoded, weights = targets.encode(rows.y), torch.from_numpy(rows.weights)
@@ -129,8 +133,12 @@ def read_rows(rows: Dataset, plan: NetworkPlan, targets: Targets) -> tuple[Input
 
 def start(plan: NetworkPlan, data: TrainingSet) -> StartedNetwork:
     """Build the network, or copy the given one, and add a head."""
-    given, n_inputs = plan.module, data.points.shape[1]
-    module = given.build(n_inputs) if isinstance(given, MLP) else copy.deepcopy(given)
+    given: Any = plan.module
+    n_inputs = data.points.shape[1]
+    if isinstance(given, type):
+        module = instance_of(given, n_inputs)
+    else:
+        module = given.build(n_inputs) if isinstance(given, MLP) else copy.deepcopy(given)
     warm, asked = plan.warm_ridge is not None, plan.head
     ridge = START_RIDGE if isinstance(asked.ridge, str) else float(asked.ridge)
     ridge = ridge if plan.warm_ridge is None else plan.warm_ridge

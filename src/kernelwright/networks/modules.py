@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 
 import torch
 from torch import nn
 
-__all__ = ["ACTIVATIONS", "checked_widths", "known_bound", "mlp"]
+__all__ = ["ACTIVATIONS", "checked_widths", "instance_of", "known_bound", "mlp"]
 
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
@@ -50,6 +51,34 @@ def checked_widths(hidden: Sequence[int], owner: str) -> list[int]:
             f"The 'hidden' parameter of {owner} must be one or more widths of at least 1. Got {hidden!r} instead."
         )
     return widths
+
+
+def instance_of(module: type[nn.Module], n_inputs: int) -> nn.Module:
+    """Return an instance of a class of networks, which may need the number of inputs and nothing else.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from kernelwright.networks.modules import instance_of
+    >>> class Small(nn.Sequential):
+    ...     def __init__(self, n_inputs):
+    ...         super().__init__(nn.Linear(n_inputs, 4), nn.Tanh())
+    >>> instance_of(Small, 3)[0].in_features
+    3
+    """
+    parameters = inspect.signature(module).parameters.values()
+    named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    needed = [each for each in named if each.default is each.empty]
+    if not needed:
+        return module()
+    if len(needed) == 1:
+        return (
+            module(n_inputs) if needed[0].kind is not needed[0].KEYWORD_ONLY else module(**{needed[0].name: n_inputs})
+        )
+    raise ValueError(
+        f"The class {module.__name__} needs arguments ({', '.join(each.name for each in needed)}). Pass an "
+        f"instance: module={module.__name__}(...)."
+    )
 
 
 def known_bound(module: nn.Module, n_features: int) -> float:

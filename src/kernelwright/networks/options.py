@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
@@ -136,17 +137,17 @@ class Training(Option):
         "cosine" lowers the learning rate to zero along half a cosine.
     max_grad_norm : float or None, default=None
         Gradients with a larger norm are scaled down to this norm.
-    early_stopping : float, "auto" or None, default="auto"
+    early_stopping : float, bool, "auto" or None, default="auto"
         Share of held-out rows: they decide when to stop, which epoch is best, the final ridge and the calibration of
-        probabilities. (They are part of the final embedding.) "auto" is a tenth, at most 1000 rows, if there are 2000
-        rows or more.
+        probabilities. (They are part of the final embedding.) True is a tenth, at most 1000 rows, and "auto" the same
+        if there are 2000 rows or more. False and None hold out nothing.
     patience : int, default=10
         Training stops after this many epochs without a better loss at the held-out rows.
     checkpoint : path or None, default=None
         A file that is written after every epoch. If it exists, ``fit`` resumes from it, with exactly the result of an
         uninterrupted run. A file from other data or settings raises an error.
-    device : str, default="auto"
-        The device of the network: a torch device, or "auto" for CUDA if available, else the CPU.
+    device : str or torch.device, default="auto"
+        The device of the network, or "auto" for CUDA if available, else the CPU.
     precision : {"auto", "single", "double"}, default="auto"
         Precision of the network after training. Training is always in single precision, and the solve in double. "auto"
         is double for the fully connected network and single for a given one. In single precision, the outputs of a row
@@ -170,10 +171,10 @@ class Training(Option):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"cosine"}), None],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "early_stopping": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"}), None],
+        "early_stopping": ["boolean", Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"}), None],
         "patience": [Interval(Integral, 1, None, closed="left")],
         "checkpoint": [str, os.PathLike, None],
-        "device": [str],
+        "device": [str, torch.device],
         "precision": [StrOptions({"auto", "single", "double"})],
     }
 
@@ -185,10 +186,10 @@ class Training(Option):
         learning_rate: float = 0.01,
         schedule: str | None = "cosine",
         max_grad_norm: float | None = None,
-        early_stopping: float | str | None = "auto",
+        early_stopping: float | bool | str | None = "auto",
         patience: int = 10,
         checkpoint: str | os.PathLike[str] | None = None,
-        device: str = "auto",
+        device: str | torch.device = "auto",
         precision: str = "auto",
     ) -> None:
         self.batch_size = batch_size
@@ -217,7 +218,9 @@ class Training(Option):
         """Return how many of n rows (or groups) are held out."""
         share = self.early_stopping
         if isinstance(share, str):
-            share = min(0.1, JUDGED_ROWS / n) if n >= HOLD_OUT_FROM else None
+            share = n >= HOLD_OUT_FROM
+        if isinstance(share, (bool, np.bool_)):
+            share = min(0.1, JUDGED_ROWS / n) if share else None
         return 0 if share is None else min(max(round(float(share) * n), 1), n - 1)
 
     def torch_device(self) -> str:
@@ -231,4 +234,4 @@ class Training(Option):
                 "The 'device' parameter of Training must be 'auto' or a device that is available to torch. "
                 f"Got {self.device!r} instead."
             ) from error
-        return self.device
+        return str(self.device)
