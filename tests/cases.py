@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from torch import Tensor
 
 from kernelwright.kernels import (
+    Angular,
     Brownian,
     Constant,
     ConvexSum,
@@ -86,6 +87,8 @@ def _of(*pairs: naive.Pair) -> Callable[[Callable[..., float]], naive.Pair]:
 
 g, la, ma = naive.gaussian(1.5), naive.laplace(2.0), naive.matern(1.2, 1.5)
 tab = naive.tabular(SCALES[:2], 1.3, 0.8, MIXTURE)
+grouped = naive.tabular([SCALES[0]] * 2, 1.3, 0.8, MIXTURE)
+permuted = naive.tabular(SCALES[1::-1], 1.3, 0.8, MIXTURE)
 
 CASES = [
     Case("gaussian", lambda: Gaussian(1.5), g),
@@ -104,6 +107,7 @@ CASES = [
     ),
     Case("linear", Linear, naive.linear),
     Case("polynomial", lambda: Polynomial(degree=3, lengthscale=1.5, offset=0.5), naive.polynomial(3, 1.5, 0.5)),
+    Case("angular", lambda: Angular(0.7), naive.angular(0.7)),
     Case("brownian", Brownian, naive.brownian(np.zeros(N_FEATURES))),
     Case("brownian-origin", lambda: Brownian([0.5, 0.0, -1.0, 2.0]), naive.brownian([0.5, 0.0, -1.0, 2.0])),
     Case("delta", KroneckerDelta, lambda x, z: float((x == z).all())),
@@ -111,6 +115,8 @@ CASES = [
     Case("cosine", lambda: Cosine(2.0), lambda x, z: float(np.prod(np.cos((x - z) / 2.0)))),
     Case("tabular", lambda: Tabular(SCALES[:2], 1.3, 0.8, MIXTURE), tab),
     Case("tabular-one-scale", lambda: Tabular(1.7, 1.3, 0.8, MIXTURE), naive.tabular(1.7, 1.3, 0.8, MIXTURE)),
+    Case("tabular-grouped", lambda: Tabular(SCALES[:1], 1.3, 0.8, MIXTURE, groups=(0, 0)), grouped),
+    Case("tabular-permuted", lambda: Tabular(SCALES[:2], 1.3, 0.8, MIXTURE, groups=(1, 0)), permuted),
     Case("sum", lambda: Sum(Gaussian(1.5), Laplace(2.0)), _of(g, la)(lambda a, b: a + b)),
     Case("product", lambda: Product(Gaussian(1.5), Laplace(2.0)), _of(g, la)(lambda a, b: a * b)),
     Case("scaled", lambda: Scaled(Gaussian(1.5), 3.0), _of(g)(lambda a: 3.0 * a)),

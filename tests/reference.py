@@ -66,6 +66,15 @@ def polynomial(degree: int, lengthscale: float, offset: float) -> Pair:
     return lambda x, z: (linear(x, z) / lengthscale**2 + offset) ** degree
 
 
+def angular(lengthscale: float) -> Pair:
+    def pair(x: np.ndarray, z: np.ndarray) -> float:
+        lengths = math.hypot(*x) * math.hypot(*z)
+        cosine = sum(a * b for a, b in zip(x, z, strict=True)) / lengths if lengths else 0.0
+        return math.exp((cosine - 1.0) / lengthscale**2)
+
+    return pair
+
+
 def brownian(origin: Any) -> Pair:
     def norm(x: np.ndarray) -> float:
         return math.sqrt(sum(a * a for a in x))

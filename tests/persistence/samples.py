@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from scipy.sparse import csr_array
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression
 from torch import nn
@@ -25,6 +26,9 @@ from torch import nn
 import kernelwright as kw
 from kernelwright import distributions, features, hyper, hyperkernels, kernels, learning, solvers
 from kernelwright.evaluation import Evaluation, NumberEvaluation, around_residuals
+from kernelwright.inputs.coordinates import TableCoordinates
+from kernelwright.inputs.frames.reader import FrameReader
+from kernelwright.inputs.layout import CodedColumn, TableLayout
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.persistence.classes import is_library_class, saved_class_of, saved_classes
 from kernelwright.research import baselines
@@ -39,6 +43,8 @@ from kernelwright.tables import (
     held_out_error,
 )
 from kernelwright.uncertainty.coverage_groups import make_groups
+from kernelwright.uncertainty.importance import rank_columns
+from kernelwright.uncertainty.line import LogisticLine
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -98,6 +104,8 @@ def _estimators() -> Iterator[Sample]:
     for solver in (solvers.Exact("single"), solvers.Landmarks(4), solvers.Fourier(4), solvers.Herding(4)):
         yield embedding(learn=learning.Given(), solver=solver)
     yield embedding(features=features.RandomFourier(4), learn=None)
+    words = csr_array(np.eye(2)[Y] + [0.5, 0.0])
+    yield fitted(kw.EmbeddingClassifier(learn=None), "", points=words)  # without a call: JSON has no sparse rows
     network = {"training": kw.networks.Training(max_epochs=2), "head": kw.networks.HeadOptions(), "random_state": 0}
     yield fitted(kw.EmbeddingNetworkClassifier(kw.networks.MLP((2,)), **network))
     yield fitted(kw.EmbeddingNetworkClassifier(kw.networks.MLP((2,)), kernel=kernels.Gaussian(), **network))
@@ -134,6 +142,10 @@ def _estimators() -> Iterator[Sample]:
     yield fitted(baselines.IndefiniteMKL([kernels.Gaussian(1.0), kernels.Linear()]), "decision_function")
     yield fitted(baselines.GridSearchSVC(cv=2), "predict", Y)
     yield fitted(TableViews(), "transform")
+    layout = TableLayout((CodedColumn("town", "category", tuple(map(str, range(240)))), CodedColumn("day", "date")))
+    codes = np.column_stack([np.arange(480) % 240, 18_000.0 + np.arange(480)])
+    codes[:3, 1] = np.nan
+    yield Sample(TableCoordinates(layout).fit(codes, codes[:, :1] % 3), "transform", codes[:5])
 
 
 def _tables() -> Iterator[Sample]:
@@ -144,7 +156,11 @@ def _tables() -> Iterator[Sample]:
     model = TabularModel.fit(data, evaluation=found)
     model.pipeline.set_params(classify__learn=None).fit(data.frame, data.labels)  # no history, which takes most room
     yield Sample(model, "predict_proba", FRAME[:3])
+    notes = ["red wine and bread", "white wine and rice", "red roof and bread", "white roof and rice"] * 9
+    written = pd.DataFrame({"size": np.arange(36) % 7 / 2, "note": [f"{note} {k}" for k, note in enumerate(notes)]})
+    yield Sample(FrameReader.of(written), "codes", written[:3])
     yield Sample(found.reliability(2))
+    yield Sample(rank_columns(["size", "price"], X, measure="log loss", base=0.5, n_repeats=2))
     yield Sample(found.hardest(1)[0])
     numbers = np.arange(4.0)
     measured = NumberEvaluation.of(
@@ -167,6 +183,7 @@ def _kernels() -> Iterator[Sample]:
     for kernel in (
         kernels.Gaussian("median"),
         kernels.Laplace(0.5),
+        kernels.Angular(0.5),
         kernels.Matern(2.0, nu=2.5),
         kernels.RationalQuadratic(1.5, mixture=2.0),
         kernels.Linear(),
@@ -221,6 +238,8 @@ def _records() -> Iterator[Sample]:
     yield Sample(model.relevance())
     yield Sample(model.risk_bound())
     yield Sample(make_groups("scale", None, np.arange(4.0)))
+    slopes, intercepts = torch.tensor([[0.5, -0.5]]).double(), torch.tensor([0.25, -0.25]).double()
+    yield Sample(LogisticLine(slopes, intercepts, torch.full((3, 2), 0.5).double().log(), 0.75))
 
 
 def pieces(thing: Any) -> Iterator[Any]:

@@ -189,3 +189,20 @@ def test_a_number_far_away_from_all_others_is_named(prices):
         "'price' is 9e+06 in row 1, far away" in note for note in TrainingTable.of(as_table(frame), "price").notes
     )
     assert not any("far away" in note for note in TrainingTable.of(as_table(prices), "price").notes)
+
+
+def test_importance_is_by_columns_of_the_table_with_their_shares_of_the_kernel(frame):
+    data = TrainingTable.of(as_table(frame[:60]), "answer")
+    folds = {"classes": data.classes, "splits": stratified_folds(data.labels, 2)}
+    measured = cross_validate(lambda: make_pipeline(data.columns), data.frame, data.labels, **folds)
+    model = TabularModel.fit(data, evaluation=measured)
+    rows = {row.name: row for row in model.importance().rows}
+    assert set(rows) == {"size", "town"}
+    assert all(row.clear for row in rows.values())
+    shares = {row.name: row.share for row in model.estimator.relevance().rows}
+    assert {name: row.share for name, row in rows.items()} == pytest.approx(shares)
+    new = model.importance(frame[60:], n_repeats=4)
+    assert {row.name: row.share for row in new.rows} == {name: row.share for name, row in rows.items()}
+    assert (new.n_rows, new.n_repeats) == (30, 4)
+    with pytest.raises(ValueError, match="was not cross-validated"):
+        TabularModel.fit(data).importance()

@@ -42,6 +42,7 @@ SCIKIT_LEARN = {
     "sklearn.decomposition": "PCA TruncatedSVD",
     "sklearn.dummy": "DummyClassifier DummyRegressor",
     "sklearn.ensemble": "StackingClassifier StackingRegressor VotingClassifier VotingRegressor",
+    "sklearn.feature_extraction.text": "CountVectorizer HashingVectorizer TfidfTransformer TfidfVectorizer",
     "sklearn.feature_selection": "SelectKBest SelectPercentile VarianceThreshold",
     "sklearn.frozen": "FrozenEstimator",
     "sklearn.impute": "KNNImputer MissingIndicator SimpleImputer",

@@ -62,8 +62,8 @@ class Encoder:
         kind = type(thing)
         if thing is None or kind is bool:
             return thing
-        if kind is str:
-            return _checked_text(thing, path)
+        if kind in (str, torch.device):
+            return _checked_text(str(thing), path)
         if kind is int:
             return thing if abs(thing) < 2**63 else {"int": hex(thing)}
         if kind is float:

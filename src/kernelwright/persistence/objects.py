@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from kernelwright.errors import ModelFileError
@@ -91,7 +92,9 @@ def _completed(declared: SavedClass, state: dict[str, Any]) -> dict[str, Any]:
     if missing := declared.missing(state):
         raise ModelFileError(f"it holds {declared.name!r} without the field {missing[0]!r}; {DAMAGED}")
     defaults = {name: make() for name, make in declared.defaults.items() if name not in state}
-    return {**state, **defaults, **declared.transient}
+    # What ``fit`` sets is not on an unfitted estimator.
+    unfitted = issubclass(declared.cls, BaseEstimator) and not any(name in state for name in declared.optional)
+    return {**state, **defaults, **({} if unfitted else declared.transient)}
 
 
 def _fill_module(made: nn.Module, declared: SavedClass, state: dict[str, Any]) -> None:

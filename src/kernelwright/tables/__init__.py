@@ -6,18 +6,20 @@ Names are imported when they are first used: reading a file, or rejecting it, ne
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kernelwright.inputs.frames.table import Table, as_table
 from kernelwright.tables.reading import read_table, scan_table
-from kernelwright.tables.table import Table, as_table
 from kernelwright.tables.writing import check_output, write_bytes, write_table
 
 if TYPE_CHECKING:
-    from kernelwright.tables.columns import Column, describe_columns
+    from kernelwright.inputs.frames.columns import Column
+    from kernelwright.inputs.frames.describing import describe_columns
+    from kernelwright.inputs.frames.notation import Notation
+    from kernelwright.inputs.frames.preparing import Finding, prepare
     from kernelwright.tables.drift import Drift, TargetDrift, find_drift
+    from kernelwright.tables.examples import ExampleRows, telling_rows
     from kernelwright.tables.kernel_model import KernelEvaluation, KernelModel, held_out_error
     from kernelwright.tables.leaks import Leak, find_leaks, find_number_leaks
     from kernelwright.tables.model import NumberAnswers, TabularModel
-    from kernelwright.tables.notation import Notation
-    from kernelwright.tables.preparing import Finding, prepare
     from kernelwright.tables.quantities import TrainingNumbers
     from kernelwright.tables.similarities import Similarities, read_similarities
     from kernelwright.tables.training import TrainingTable
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Column",
     "Drift",
+    "ExampleRows",
     "Finding",
     "KernelEvaluation",
     "KernelModel",
@@ -48,38 +51,43 @@ __all__ = [
     "read_similarities",
     "read_table",
     "scan_table",
+    "telling_rows",
     "write_bytes",
     "write_table",
 ]
 
+_FRAMES = "kernelwright.inputs.frames"
 _MODULES = {
-    "Column": "columns",
+    "Column": f"{_FRAMES}.columns",
     "Drift": "drift",
-    "Finding": "preparing",
+    "ExampleRows": "examples",
+    "Finding": f"{_FRAMES}.preparing",
     "KernelEvaluation": "kernel_model",
     "KernelModel": "kernel_model",
     "Leak": "leaks",
-    "Notation": "notation",
+    "Notation": f"{_FRAMES}.notation",
     "NumberAnswers": "model",
     "Similarities": "similarities",
     "TabularModel": "model",
     "TargetDrift": "drift",
     "TrainingNumbers": "quantities",
     "TrainingTable": "training",
-    "describe_columns": "columns",
+    "describe_columns": f"{_FRAMES}.describing",
     "find_drift": "drift",
     "find_leaks": "leaks",
     "find_number_leaks": "leaks",
     "held_out_error": "kernel_model",
-    "prepare": "preparing",
+    "prepare": f"{_FRAMES}.preparing",
     "read_similarities": "similarities",
+    "telling_rows": "examples",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    where = _MODULES[name]
+    found = globals()[name] = getattr(import_module(where if "." in where else f"{__name__}.{where}"), name)
     return found
 
 

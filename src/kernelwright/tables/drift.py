@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import kolmogorov
 from scipy.stats import betabinom, chi2_contingency
 
-from kernelwright.tables.preparing import Finding
+from kernelwright.inputs.frames.preparing import Finding
+from kernelwright.inputs.frames.table import some_of
 from kernelwright.tables.quantities import TrainingNumbers
-from kernelwright.tables.table import some_of
 
 __all__ = ["FREQUENCIES", "TARGETS", "Drift", "TargetDrift", "class_drift", "find_drift", "number_drift"]
 

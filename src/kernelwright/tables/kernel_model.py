@@ -14,12 +14,12 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelwright.estimators import HyperKernelRidge
 from kernelwright.evaluation.scores import Score
+from kernelwright.inputs.frames.columns import Column
+from kernelwright.inputs.frames.preparing import Finding, prepare, with_days
+from kernelwright.inputs.frames.table import as_table
 from kernelwright.storage.saved import saved
-from kernelwright.tables.columns import Column
 from kernelwright.tables.model import versions
 from kernelwright.tables.pipelines import make_encoder
-from kernelwright.tables.preparing import Finding, prepare
-from kernelwright.tables.table import as_table
 
 __all__ = ["KernelEvaluation", "KernelModel", "held_out_error"]
 
@@ -132,7 +132,9 @@ class KernelModel:
     ) -> KernelModel:
         """Learn from all objects; ``similarities`` has NaN for unknown pairs."""
         frame, _ = prepare(columns, rows)
-        encoder = Pipeline([("encode", make_encoder(columns)), ("scale", StandardScaler())]).fit(frame)
+        encoder = Pipeline([("encode", make_encoder(columns)), ("scale", StandardScaler())])
+        frame = with_days(frame)
+        encoder.fit(frame)
         X = encoder.transform(frame)
         learner = HyperKernelRidge(random_state=seed).fit(X, similarities)
         some = np.unique(np.linspace(0, len(X) - 1, min(len(X), SHOWN)).astype(int))
@@ -147,7 +149,7 @@ class KernelModel:
     def encode(self, rows: Any) -> tuple[np.ndarray, list[Finding]]:
         """Encode the rows of a Table or data frame, and list what was not in the training table."""
         frame, findings = prepare(self.columns, rows)
-        return self.encoder.transform(frame), findings
+        return self.encoder.transform(with_days(frame)), findings
 
     def predict(self, rows: Any, others: Any = None) -> np.ndarray:
         """Compute the kernel between the rows of one table, or of two."""

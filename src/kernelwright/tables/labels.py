@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from kernelwright.tables.cells import numbers, texts
-from kernelwright.tables.table import Table, some_of
+from kernelwright.inputs.frames.cells import numbers, texts
+from kernelwright.inputs.frames.table import Table, some_of
 
 __all__ = ["about_empty", "about_missing", "labelled", "same_number", "spelling_notes"]
 

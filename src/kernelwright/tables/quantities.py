@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelwright.inputs.frames.cells import read_as, texts, typed_numbers
+from kernelwright.inputs.frames.describing import is_date
+from kernelwright.inputs.frames.notation import Notation, Reading, read_numbers
+from kernelwright.inputs.frames.table import Table
 from kernelwright.storage.saved import saved
-from kernelwright.tables.cells import read_as, texts, typed_numbers
-from kernelwright.tables.columns import is_date
 from kernelwright.tables.labels import about_empty, about_missing
-from kernelwright.tables.notation import Notation, Reading, read_numbers
-from kernelwright.tables.table import Table
 
 __all__ = ["TrainingNumbers", "numbered", "read_target"]
 

@@ -24,17 +24,17 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from kernelwright.inputs.frames.gaps import MISSING
+from kernelwright.inputs.frames.numerals import is_number
+from kernelwright.inputs.frames.table import Table, check_name, some_of
 from kernelwright.numerics.memory import check_memory
-from kernelwright.tables.numerals import is_number
-from kernelwright.tables.table import Table, check_name, some_of
 
 __all__ = ["ParquetTable", "TextTable", "read_table", "scan_table"]
 
 STANDARD_INPUT = "-"
 DELIMITERS = (",", ";", "\t", "|")
 SNIFFED = 20  # rows from which the delimiter is inferred
-MISSING = {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"}
-MISSING |= {"NULL", "NaN", "None", "n/a", "nan", "null", "?"}  # those of pandas, and a question mark
+
 CHUNK = 1 << 24
 TEXT_FACTOR = 6  # memory that a table needs, as a multiple of its text
 PARQUET_EXTRA = "It needs pyarrow: pip install 'kernelwright[parquet]'."

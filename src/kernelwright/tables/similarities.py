@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelwright.tables.cells import texts
-from kernelwright.tables.notation import decimal_sign, read_numbers
-from kernelwright.tables.numerals import is_number
+from kernelwright.inputs.frames.cells import texts
+from kernelwright.inputs.frames.notation import decimal_sign, read_numbers
+from kernelwright.inputs.frames.numerals import is_number
+from kernelwright.inputs.frames.table import Table, nearest_name
 from kernelwright.tables.reading import read_table
-from kernelwright.tables.table import Table, nearest_name
 
 __all__ = ["Similarities", "read_similarities", "similarities_of"]
 

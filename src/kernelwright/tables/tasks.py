@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.tables.cells import texts
-from kernelwright.tables.columns import MOSTLY, decimal_of, is_date
+from kernelwright.inputs.frames.cells import texts
+from kernelwright.inputs.frames.describing import MOSTLY, decimal_of, is_date
+from kernelwright.inputs.frames.notation import Reading
+from kernelwright.inputs.frames.numerals import is_unit
+from kernelwright.inputs.frames.table import Table
 from kernelwright.tables.labels import labelled
-from kernelwright.tables.notation import Reading
-from kernelwright.tables.numerals import is_unit
 from kernelwright.tables.quantities import TrainingNumbers, numbered, read_target
-from kernelwright.tables.table import Table
 
 __all__ = ["TASKS", "TargetRows", "read_rows", "told_task"]
 
