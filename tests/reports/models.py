@@ -8,7 +8,17 @@ from sklearn.preprocessing import OneHotEncoder
 
 from kernelwright import EmbeddingRegressor
 from kernelwright.evaluation import Evaluation
-from kernelwright.tables import KernelModel, TabularModel, TrainingTable, as_table, describe_columns, held_out_error
+from kernelwright.tables import (
+    ExampleRows,
+    KernelModel,
+    Notation,
+    TabularModel,
+    TrainingNumbers,
+    TrainingTable,
+    as_table,
+    describe_columns,
+    held_out_error,
+)
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = '"><img src=x onerror=alert(1)>'
@@ -58,6 +68,7 @@ def tabular_model(frame: pd.DataFrame, target: str = "target", *, evaluated: boo
         notes=("A note with <b>tags</b>.",),
         settings={**model.settings, "table": SCRIPT},
         versions=model.versions,
+        examples=model.examples,
     )
 
 
@@ -86,7 +97,8 @@ def number_model(frame: pd.DataFrame, target: str = "target", **settings) -> Tab
         verbose_feature_names_out=False,
     )
     pipeline = Pipeline([("encode", encoder), ("regress", EmbeddingRegressor(random_state=0, **settings))])
-    pipeline.fit(frame[[column.name for column in columns if column.used]], frame[target].to_numpy())
+    used, y = frame[[column.name for column in columns if column.used]], frame[target].to_numpy()
+    pipeline.fit(used, y)
     return TabularModel(
         pipeline,
         columns,
@@ -96,6 +108,8 @@ def number_model(frame: pd.DataFrame, target: str = "target", **settings) -> Tab
         notes=("A note with <b>tags</b>.",),
         settings={"table": SCRIPT, "rows": len(frame)},
         versions={"kernelwright": "0"},
+        numbers=TrainingNumbers.of(y, Notation()),
+        examples=ExampleRows.of(used, y, np.arange(1, len(y) + 1)),
     )
 
 

@@ -25,7 +25,7 @@ class Parsed(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, text):
-        if "style" not in self.open:
+        if "style" not in self.open and "script" not in self.open:
             self.words.append(text)
 
     @property

@@ -9,10 +9,18 @@ from kernelwright import load, save, solvers
 from kernelwright.distributions import Stacked
 from kernelwright.evaluation import Score
 from kernelwright.features import RandomFourier
-from kernelwright.reports import PITDisplay, model_report
+from kernelwright.reports import CoverageDisplay, PITDisplay, model_report
 from kernelwright.reports.judged_rows import SCORES, JudgedRows, evaluated_rows, left_out_rows
 from kernelwright.reports.number_report import judgement
-from kernelwright.reports.number_sections import calibration, fans, habit, hardest_numbers, limits, number_quality
+from kernelwright.reports.number_sections import (
+    calibration,
+    fans,
+    habit,
+    hardest_numbers,
+    limits,
+    number_quality,
+    width_sentence,
+)
 from kernelwright.reports.page import Page
 from kernelwright.reports.sections import SectionLeftOut
 from tests.reports.models import IMAGE, LONG, NASTY, SCRIPT, nasty_number_model, number_model, number_table
@@ -37,11 +45,13 @@ def test_all_sections_are_there(parsed):
         "predicted-and-actual",
         "calibration",
         "hardest-rows",
-        "relevant-features",
+        "what-if",
+        "what-it-looks-at",
         "quantiles-along-columns",
+        "columns",
+        "relevant-features",
         "limits",
         "training",
-        "columns",
         "settings-and-versions",
     ]
     assert len(parsed.pictures()) == 10
@@ -49,7 +59,7 @@ def test_all_sections_are_there(parsed):
 
 
 def test_names_are_shown_literally(parsed):
-    assert parsed.all("script") == []
+    assert parsed.all("script") == [{}]
     assert not any(key.startswith("on") for _, attributes in parsed.elements for key in attributes)
     for name in (*NASTY, LONG, f"Prediction of {IMAGE + SCRIPT}", "Note: A note with <b>tags</b>."):
         assert " ".join(name.split()) in parsed.text
@@ -76,6 +86,17 @@ def test_a_loaded_model_has_the_same_page(tmp_path):
     first, second = (left_out_rows(each.pipeline[-1]) for each in (model, load(tmp_path / "model.kw")))
     for field in ("y", "mean", "interval", "pit", "crps", "rows"):
         np.testing.assert_array_equal(getattr(first, field), getattr(second, field))
+
+
+def test_a_stretch_of_narrow_intervals_that_hold_too_few_is_named(rng):
+    width = np.linspace(1.0, 10.0, 1000)
+    inside = np.where(width < 2.8, rng.uniform(size=1000) < 0.6, rng.uniform(size=1000) < 0.9)
+    y, interval = np.where(inside, 0.0, 99.0), np.column_stack([-width / 2, width / 2])
+    said = width_sentence(CoverageDisplay.from_predictions(y, interval))
+    assert said.startswith("Among them, those 1.4")
+    assert "wide are too narrow (" in said
+    calibrated = np.where(rng.uniform(size=1000) < 0.9, 0.0, 99.0)
+    assert width_sentence(CoverageDisplay.from_predictions(calibrated, interval)) == ""
 
 
 def test_noise_is_called_noise():
@@ -107,7 +128,7 @@ def test_what_another_model_lacks_is_left_out_with_a_sentence():
     parsed = Parsed(model_report(number_model(number_table(120), **features)))
     assert "hyperparameters were given" in parsed.text
     assert "keeps no training rows" in parsed.text
-    assert len(parsed.all("h2")) == 10
+    assert len(parsed.all("h2")) == 12
 
 
 def test_a_sample_of_rows_is_listed_without_numbers():

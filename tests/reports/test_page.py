@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from kernelwright.reports import Picture, render_page, write_whole
-from kernelwright.reports.page import Page, Paragraph, Section
+from kernelwright.reports.page import DARK_PAPER, Page, Paragraph, Section
 
 
 def test_every_value_is_escaped_and_pictures_have_words():
@@ -27,7 +27,7 @@ def test_a_page_without_rows_is_still_a_page():
     assert page.startswith("<!doctype html>")
 
 
-def test_a_picture_is_dark_ink_on_white_and_light_ink_on_nothing():
+def test_a_picture_is_dark_ink_on_white_and_light_ink_on_dark_paper():
     figure = Figure(figsize=(2, 1))
     figure.text(0.1, 0.3, "MMMM", fontsize=30)
     picture = Picture.of(figure, "caption", "words")
@@ -35,9 +35,9 @@ def test_a_picture_is_dark_ink_on_white_and_light_ink_on_nothing():
     assert picture.size == (day.shape[1], day.shape[0])
     assert day[0, 0].tolist() == [1, 1, 1, 1]
     assert day[..., :3].min() == 0
-    assert night[0, 0, 3] == 0
-    inked = night[..., 3] == 1
-    assert night[inked][:, :3].min() > 0.8
+    assert (255 * night[0, 0, :3]).round().astype(int).tolist() == list(bytes.fromhex(DARK_PAPER[1:]))
+    inked = night[..., 0] > 0.7
+    assert night[inked][:, :3].min() > 0.7
     assert np.mean(inked) > 0.05
     assert figure.texts[0].get_color() == "black"  # the figure is as it was
 

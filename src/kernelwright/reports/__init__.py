@@ -6,6 +6,7 @@ from kernelwright.reports.curves import (
     RejectionCurveDisplay,
     ReliabilityDisplay,
 )
+from kernelwright.reports.evaluation_report import evaluation_report
 from kernelwright.reports.fans import FanDisplay
 from kernelwright.reports.kernel_plots import (
     KernelMatrixDisplay,
@@ -34,6 +35,7 @@ __all__ = [
     "RelevanceDisplay",
     "ReliabilityDisplay",
     "SpectrumDisplay",
+    "evaluation_report",
     "model_report",
     "render_page",
     "write_whole",

@@ -2,64 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernelwright.evaluation.cross_validation import Evaluation
 from kernelwright.reports.bounds import bound_blocks
-from kernelwright.reports.formatting import count_of, interval, name_of_table, number, percent, verdict
+from kernelwright.reports.formatting import count_of, name_of_table, percent, verdict
 from kernelwright.reports.learned_sections import learning, maps, relevance
-from kernelwright.reports.page import Block, Page, Paragraph, Tile, Tiles
-from kernelwright.reports.quality_sections import NOT_MEASURED, confidence, confusions, hardest, quality
-from kernelwright.reports.sections import columns_section, note_blocks, section_or_sentence, settings_section
+from kernelwright.reports.looked_at import columns_that_matter, looked_at
+from kernelwright.reports.overview import class_overview, rows_to_check
+from kernelwright.reports.page import Block, Page, Paragraph
+from kernelwright.reports.panel import panel
+from kernelwright.reports.quality_sections import confidence, confusions, each_class, hardest, quality
+from kernelwright.reports.sections import (
+    SectionLeftOut,
+    columns_section,
+    note_blocks,
+    sections_of,
+    settings_section,
+)
 from kernelwright.tables import TabularModel
 
-__all__ = ["classifier_page"]
+__all__ = ["classifier_page", "judgement", "quality_pages"]
+
+
+NOT_MEASURED = (
+    "How good the model is on new rows was not measured: it was trained without cross-validation. Nothing on this "
+    "page says how often its predictions will be correct."
+)
 
 
 def classifier_page(model: TabularModel) -> Page:
     """Make the report page of a classifier."""
-    sections = [
-        ("Quality on new rows", lambda: quality(model)),
-        ("Confusions", lambda: confusions(model)),
-        ("Confidence", lambda: confidence(model)),
-        ("Hardest rows", lambda: hardest(model)),
-        ("Relevant features", lambda: relevance(model)),
-        ("Maps", lambda: maps(model)),
-        ("Training", lambda: learning(model)),
-        ("Risk bounds", lambda: bound_blocks(model.classifier)),
-        ("Columns", lambda: columns_section(model.columns)),
-        ("Settings and versions", lambda: settings_section(_settings(model), model.versions)),
-    ]
-    made = [section_or_sentence(title, blocks) for title, blocks in sections]
-    return Page(f"Classifier of {model.target}", summary(model), made)
+    measured = getattr(model.evaluation, "importance", None)
+    columns = columns_that_matter(model, measured)
+    where = "among rows left out of training in the cross-validation"
+    made = sections_of(
+        {
+            **quality_pages(model.evaluation),
+            "What if": lambda: panel(model, model.examples, columns),
+            "What it looks at": lambda: looked_at(measured, where),
+            "Columns": lambda: columns_section(model.columns),
+        }
+    )
+    specialists = sections_of(
+        {
+            "Relevant features": lambda: relevance(model),
+            "Maps": lambda: maps(model),
+            "Training": lambda: learning(model),
+            "Risk bounds": lambda: bound_blocks(model.classifier),
+            "Settings and versions": lambda: settings_section(_settings(model), model.versions),
+        }
+    )
+    return Page(f"Classifier of {model.target}", summary(model), made, specialists)
+
+
+def quality_pages(found: Evaluation | None) -> dict[str, Callable[[], Sequence[Block]]]:
+    """Return the sections on the quality of a classifier, by title, or a sentence without an evaluation."""
+    if found is None:
+        return {"Quality on new rows": _not_measured}
+    return {
+        "Each class": lambda: each_class(found),
+        "Quality on new rows": lambda: quality(found),
+        "Confusions": lambda: confusions(found),
+        "Confidence": lambda: confidence(found),
+        "Hardest rows": lambda: hardest(found),
+    }
+
+
+def _not_measured() -> Sequence[Block]:
+    raise SectionLeftOut(NOT_MEASURED)
 
 
 def summary(model: TabularModel) -> list[Block]:
-    """Describe the model in plain words."""
+    """Describe the model in plain words: the first screen."""
     rows = count_of(sum(model.class_counts), "row")
     columns = count_of(len(model.used), "column")
     blocks: list[Block] = [
         Paragraph(
-            f"Trained on {rows} and {columns} of {name_of_table(model.settings)}. The model predicts the probability "
-            f"of each of {count_of(len(model.classes), 'class')} of {model.target}."
+            f"This model tells {model.target} from {columns}: it gives the probability of each of "
+            f"{count_of(len(model.classes), 'class')}. It has learned from {rows} of {name_of_table(model.settings)}."
         )
     ]
     found = model.evaluation
     if found is None:
         return [*blocks, Paragraph(NOT_MEASURED), *note_blocks(model.notes)]
-    scores = found.scores
-    blocks.append(
-        Tiles(
-            [
-                Tile(percent(scores.accuracy.value), "accuracy", interval(scores.accuracy, share=True)),
-                Tile(number(scores.log_loss.value), "log loss", interval(scores.log_loss)),
-                Tile(number(scores.calibration_error.value), "calibration error", interval(scores.calibration_error)),
-                Tile(f"{len(found.labels):,}", "rows it was tested on", "all intervals are 95 % intervals"),
-            ]
-        )
-    )
-    blocks += [Paragraph(text) for text in judgement(found)]
-    return [*blocks, *note_blocks(model.notes)]
+    sentences = [Paragraph(text) for text in judgement(found)]
+    return [*blocks, *class_overview(found), *sentences, *rows_to_check(found), *note_blocks(model.notes)]
 
 
 def judgement(found: Evaluation) -> list[str]:

@@ -52,7 +52,7 @@ class ReliabilityDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> ReliabilityDisplay:
         """Draw the predictions of a fitted classifier for held-out rows."""
-        return cls.from_predictions(y, estimator.predict_proba(X), classes=estimator.classes_, **options)
+        return cls.from_predictions(y, np.asarray(estimator.predict_proba(X)), classes=estimator.classes_, **options)
 
     @classmethod
     def from_predictions(
@@ -133,8 +133,8 @@ class RejectionCurveDisplay:
         """
         if uncertainty not in ("probability", "entropy"):
             raise ValueError(f"The 'uncertainty' must be 'probability' or 'entropy'. Got {uncertainty!r} instead.")
-        measured = estimator.entropy(X) if uncertainty == "entropy" else None
-        p = estimator.predict_proba(X)
+        measured = np.asarray(estimator.entropy(X)) if uncertainty == "entropy" else None
+        p = np.asarray(estimator.predict_proba(X))
         return cls.from_predictions(y, p, classes=estimator.classes_, uncertainty=measured, **options)
 
     @classmethod
@@ -216,7 +216,7 @@ class ConfusionDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> ConfusionDisplay:
         """Draw the confusion matrix of a fitted classifier."""
-        return cls.from_predictions(y, estimator.predict_proba(X), classes=estimator.classes_, **options)
+        return cls.from_predictions(y, np.asarray(estimator.predict_proba(X)), classes=estimator.classes_, **options)
 
     def plot(self, *, ax: Any = None, title: str = "") -> ConfusionDisplay:
         """Draw into ``ax`` (a new one if None)."""

@@ -14,13 +14,13 @@ from kernelwright.reports.kernel_plots import RelevanceDisplay, with_names
 from kernelwright.reports.maps import DecisionProbabilityDisplay, EntropyDisplay
 from kernelwright.reports.page import Block, Gallery, PageTable, Paragraph, Picture
 from kernelwright.reports.sections import SectionLeftOut, one_picture
-from kernelwright.reports.training_rows import feature_names, training_rows
+from kernelwright.reports.training_rows import as_codes, feature_names, has_categories, on_codes, training_rows
 from kernelwright.tables import TabularModel
 
 __all__ = ["learning", "maps", "relevance"]
 
 MOST_FEATURES = 30  # in the table of relevance
-MAP_DPI = 110  # maps are smooth; more pixels would only make the file larger
+MAP_DPI = 90  # maps are smooth; more pixels would only make the file larger
 MAP_VALUES = 10**7  # of the kernel, for one map: one or two seconds
 
 
@@ -45,7 +45,7 @@ def relevance(model: TabularModel) -> list[Block]:
         Paragraph(
             "The kernel has a length scale for each feature: the shorter it is, relative to the feature's spread, the "
             "more the model uses the feature. This says nothing about causes, and if two features carry the same "
-            "information, one of them may get the whole share. A category has one feature for each of its values."
+            "information, one of them may get the whole share."
         ),
         one_picture(
             RelevanceDisplay(found).plot().figure_,
@@ -61,21 +61,34 @@ def relevance(model: TabularModel) -> list[Block]:
     ]
 
 
-def maps(model: TabularModel) -> list[Block]:
-    """Show probabilities and entropies over two features or two principal components."""
-    X, names = training_rows(model.classifier), feature_names(model)
+def _rows_of_maps(model: TabularModel) -> tuple[np.ndarray, np.ndarray | None, str]:
+    """Return rows to draw as dots, their classes if they are known, and what the dots are."""
+    if model.examples is None:
+        X, y, dots = training_rows(model.classifier), None, "dots are training rows"
+    else:
+        X, y = as_codes(model, model.examples.frame()), model.examples.targets
+        dots = f"dots are {len(X)} training rows, coloured by their true class"
     if X.shape[1] < 2:
         raise SectionLeftOut("A map needs at least two features; this model has one.")
-    resolution = int(np.clip(np.sqrt(MAP_VALUES / len(X)), 40, 80))
+    if np.isnan(X).any() or has_categories(model.classifier):
+        raise SectionLeftOut("Maps are drawn for tables of numbers without gaps; this one has categories or gaps.")
+    return X, y, dots
+
+
+def maps(model: TabularModel) -> list[Block]:
+    """Show probabilities and entropies over two features or two principal components."""
+    names = feature_names(model)
+    X, y, dots = _rows_of_maps(model)
+    classifier = on_codes(model.classifier)
+    resolution = int(np.clip(np.sqrt(MAP_VALUES / max(model.classifier.n_landmarks_, 1)), 40, 80))
     shared: dict[str, Any] = {"resolution": resolution, "names": names}
-    drawn = DecisionProbabilityDisplay.from_estimator(model.classifier, X, classes=model.classes, **shared)
+    drawn = DecisionProbabilityDisplay.from_estimator(classifier, X, y, classes=model.classes, **shared)
     p = drawn.probabilities.max(2)
     where = f"{names[0]} and {names[1]}" if X.shape[1] == 2 else "the first two principal components of the features"
     pictures = [
         Picture.of(
             drawn.figure_,
-            f"Class probabilities over {where}: one colour per class, mixed where the model is uncertain; "
-            "dots are training rows.",
+            f"Class probabilities over {where}: one colour per class, mixed where the model is uncertain; {dots}.",
             f"Map of the probabilities of {count_of(len(model.classes), 'class')} over {where}; the largest "
             f"probability lies between {percent(float(p.min()))} and {percent(float(p.max()))}.",
             dpi=MAP_DPI,
@@ -85,7 +98,7 @@ def maps(model: TabularModel) -> list[Block]:
         ("embedding", "The entropy estimate of the embedding"),
         ("clip", "The entropy of clipped outputs"),
     ):
-        display = EntropyDisplay.from_estimator(model.classifier, X, methods=(method,), **shared)
+        display = EntropyDisplay.from_estimator(classifier, X, y, methods=(method,), **shared)
         values = display.entropy[method]
         pictures.append(
             Picture.of(

@@ -101,6 +101,8 @@ class DecisionProbabilityDisplay:
     (10, 10, 3)
     """
 
+    labels: Any = None  # the sorted labels of all classes, if they are known
+
     def __init__(self, grid: tuple[np.ndarray, np.ndarray], probabilities: np.ndarray) -> None:
         self.grid, self.probabilities = grid, probabilities
 
@@ -127,6 +129,7 @@ class DecisionProbabilityDisplay:
         across, up, points = plane.grid(X, resolution)
         p = np.asarray(estimator.predict_proba(points))
         display = cls((across, up), p.reshape(resolution, resolution, -1))
+        display.labels = estimator.classes_
         shown = [str(name) for name in (estimator.classes_ if classes is None else classes)]
         title = _with_caption(title, plane.caption)
         return display.plot(plane.coordinates(X), y, names=plane.names, classes=shown, ax=ax, title=title)
@@ -154,7 +157,7 @@ class DecisionProbabilityDisplay:
         picture = np.clip(self.probabilities @ colours, 0, 1)
         self.image_ = ax.imshow(picture, **_placed(self.grid))
         if X is not None:
-            _scatter(ax, X, y, colours)
+            _scatter(ax, X, _fill(y, self.labels))
         shown = [str(k) for k in range(m)] if classes is None else list(classes)
         few = slice(len(CLASS_COLOURS))  # beyond that, colours repeat and a legend would mislead
         legend(ax, [Patch(color=colour) for colour in colours[few]], shown[few], loc="upper right")
@@ -194,6 +197,8 @@ class EntropyDisplay:
     ['entropy by the embedding', 'entropy of the clipped outputs']
     """
 
+    labels: Any = None  # the sorted labels of all classes, if they are known
+
     def __init__(self, grid: tuple[np.ndarray, np.ndarray], entropy: Mapping[str, np.ndarray], highest: float) -> None:
         self.grid, self.entropy, self.highest = grid, dict(entropy), highest
 
@@ -220,6 +225,7 @@ class EntropyDisplay:
         across, up, points = plane.grid(X, resolution)
         found = {word: estimator.entropy(points, method=word).reshape(resolution, resolution) for word in methods}
         display = cls((across, up), found, float(np.log(len(estimator.classes_))))
+        display.labels = estimator.classes_
         title = _with_caption(title, plane.caption)
         return display.plot(plane.coordinates(X), y, names=plane.names, ax=ax, title=title)
 
@@ -233,18 +239,15 @@ class EntropyDisplay:
         title: str = "",
     ) -> EntropyDisplay:
         """Draw into ``ax``, one for each method (new ones if None), with rows at coordinates ``X`` on top."""
-        from matplotlib.colors import to_rgb
-
         axes = np.atleast_1d(self._axes() if ax is None else ax)
         if len(axes) != len(self.entropy):
             raise ValueError(f"Entropies by {len(self.entropy)} methods need as many axes. Got {len(axes)}.")
-        colours = np.array([to_rgb(colour) for colour in CLASS_COLOURS])
         self.images_ = []
         for each, (method, values) in zip(axes, self.entropy.items(), strict=True):
             drawn = each.imshow(values, cmap="magma", vmin=0.0, vmax=self.highest, **_placed(self.grid))
             self.images_.append(drawn)
             if X is not None:
-                _scatter(each, X, y, colours)
+                _scatter(each, X, _fill(y, self.labels))
             _name_axes(each, names, METHODS.get(method, method))
         self.figure_ = axes[0].figure
         bar = self.figure_.colorbar(self.images_[-1], ax=list(axes))
@@ -278,13 +281,22 @@ def _placed(grid: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
     return {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "bilinear"}
 
 
-def _scatter(ax: Any, X: np.ndarray, y: Any, colours: np.ndarray) -> None:
-    """Draw rows as points; if there are very many, an evenly spaced subset."""
+def _scatter(ax: Any, X: np.ndarray, fill: np.ndarray | None) -> None:
+    """Draw rows as points in given colours; if there are very many, an evenly spaced subset."""
     some = np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int))
-    fill: Any = "white"
-    if y is not None:
-        fill = colours[np.unique(np.asarray(y), return_inverse=True)[1][some] % len(colours)]
-    ax.scatter(*X[some].T, s=12, c=fill, edgecolor="#1c2733" if y is None else "white", linewidth=0.5)
+    colours: Any = "white" if fill is None else fill[some]
+    ax.scatter(*X[some].T, s=12, c=colours, edgecolor="#1c2733" if fill is None else "white", linewidth=0.5)
+
+
+def _fill(y: Any, classes: Any = None) -> np.ndarray | None:
+    """Return the colour of each label: by its place among the classes, or among the sorted labels themselves."""
+    from matplotlib.colors import to_rgb
+
+    if y is None:
+        return None
+    y = np.asarray(y)
+    places = np.searchsorted(np.unique(y) if classes is None else np.asarray(classes), y)
+    return np.array([to_rgb(colour) for colour in CLASS_COLOURS])[places % len(CLASS_COLOURS)]
 
 
 def _name_axes(ax: Any, names: Sequence[str], title: str) -> None:

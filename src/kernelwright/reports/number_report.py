@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernelwright.evaluation.scores import Score
-from kernelwright.reports.formatting import count_of, interval, name_of_table, number, percent, verdict
+from kernelwright.reports.formatting import count_of, name_of_table, number, percent, verdict
 from kernelwright.reports.judged_rows import JudgedRows, judged_rows
 from kernelwright.reports.learned_sections import learning, relevance
+from kernelwright.reports.looked_at import columns_that_matter, looked_at
 from kernelwright.reports.number_sections import (
     calibration,
     fans,
@@ -17,55 +18,66 @@ from kernelwright.reports.number_sections import (
     number_quality,
     predicted_actual,
 )
-from kernelwright.reports.page import Block, Page, Paragraph, Tile, Tiles
-from kernelwright.reports.sections import columns_section, note_blocks, section_or_sentence, settings_section
+from kernelwright.reports.overview import number_overview, number_rows_to_check
+from kernelwright.reports.page import Block, Page, Paragraph
+from kernelwright.reports.panel import panel
+from kernelwright.reports.sections import columns_section, note_blocks, sections_of, settings_section
 from kernelwright.tables import TabularModel
 
-__all__ = ["judgement", "number_page"]
+__all__ = ["judgement", "number_page", "number_quality_pages"]
 
 
 def number_page(model: TabularModel) -> Page:
     """Make the report page of a model of numbers."""
     judged, rivals = judged_rows(model), getattr(model.evaluation, "rivals", {})
-    sections = [
-        ("Quality on new rows", lambda: number_quality(judged, rivals)),
-        ("Predicted and actual", lambda: predicted_actual(judged, model.target)),
-        ("Calibration", lambda: calibration(judged)),
-        ("Hardest rows", lambda: hardest_numbers(judged)),
-        ("Relevant features", lambda: relevance(model)),
-        ("Quantiles along columns", lambda: fans(model)),
-        ("Limits", lambda: limits(model, judged)),
-        ("Training", lambda: learning(model)),
-        ("Columns", lambda: columns_section(model.columns)),
-        ("Settings and versions", lambda: settings_section(_settings(model), model.versions)),
-    ]
-    made = [section_or_sentence(title, blocks) for title, blocks in sections]
-    return Page(f"Prediction of {model.target}", _summary(model, judged, rivals), made)
+    measured = getattr(model.evaluation, "importance", None)
+    columns = columns_that_matter(model, measured)
+    where = "among rows left out of training in the cross-validation"
+    made = sections_of(
+        {
+            **number_quality_pages(judged, rivals, model.target),
+            "What if": lambda: panel(model, model.examples, columns),
+            "What it looks at": lambda: looked_at(measured, where),
+            "Quantiles along columns": lambda: fans(model),
+            "Columns": lambda: columns_section(model.columns),
+        }
+    )
+    specialists = sections_of(
+        {
+            "Relevant features": lambda: relevance(model),
+            "Limits": lambda: limits(model, judged),
+            "Training": lambda: learning(model),
+            "Settings and versions": lambda: settings_section(_settings(model), model.versions),
+        }
+    )
+    return Page(f"Prediction of {model.target}", _summary(model, judged, rivals), made, specialists)
+
+
+def number_quality_pages(
+    judged: JudgedRows, rivals: Mapping[str, Any], target: str
+) -> dict[str, Callable[[], Sequence[Block]]]:
+    """Return the sections on the quality of predicted numbers, by title."""
+    return {
+        "Quality on new rows": lambda: number_quality(judged, rivals),
+        "Predicted and actual": lambda: predicted_actual(judged, target),
+        "Calibration": lambda: calibration(judged),
+        "Hardest rows": lambda: hardest_numbers(judged),
+    }
 
 
 def _summary(model: TabularModel, judged: JudgedRows, rivals: Mapping[str, Any]) -> list[Block]:
-    """Describe the model in plain words."""
+    """Describe the model in plain words: the first screen."""
     regressor = model.pipeline[-1]
     rows = count_of(len(regressor.embedding_.rows.place), "row")
     columns, scores = count_of(len(model.used), "column"), judged.scores()
     return [
         Paragraph(
-            f"Trained on {rows} and {columns} of {name_of_table(model.settings)}. The model predicts {model.target} "
-            "as a distribution: a mean, and how far from it the truth may be."
+            f"This model predicts {model.target} from {columns}: a number, and how far from it the truth may be. It "
+            f"has learned from {rows} of {name_of_table(model.settings)}."
         ),
-        Tiles(
-            [
-                Tile(percent(scores["R²"].value), "R²", interval(scores["R²"], share=True)),
-                Tile(number(scores["MAE"].value), "mean absolute error", interval(scores["MAE"])),
-                Tile(
-                    percent(scores["coverage"].value),
-                    "coverage of 90 % intervals",
-                    interval(scores["coverage"], share=True),
-                ),
-                Tile(f"{len(judged.y):,}", "rows it was tested on", "all intervals are 95 % intervals"),
-            ]
-        ),
+        *number_overview(judged, rivals, model.target),
         *(Paragraph(text) for text in judgement(model.target, scores, rivals)),
+        *number_rows_to_check(judged),
         *note_blocks(model.notes),
     ]
 

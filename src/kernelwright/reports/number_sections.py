@@ -15,12 +15,22 @@ from kernelwright.reports.kernel_plots import with_names
 from kernelwright.reports.number_plots import CoverageDisplay, PITDisplay, PredictedActualDisplay
 from kernelwright.reports.page import Block, Gallery, PageTable, Paragraph, Picture
 from kernelwright.reports.sections import SectionLeftOut
-from kernelwright.reports.training_rows import feature_names, training_rows
+from kernelwright.reports.training_rows import feature_names, on_codes, training_rows
 from kernelwright.tables import TabularModel
 
-__all__ = ["SHARES", "calibration", "fans", "hardest_numbers", "limits", "number_quality", "predicted_actual"]
+__all__ = [
+    "SHARES",
+    "calibration",
+    "fans",
+    "hardest_numbers",
+    "limits",
+    "number_quality",
+    "predicted_actual",
+    "width_sentence",
+]
 
 MOST_FANS = 4
+TENTHS = 2.8  # standard errors, for ten comparisons
 FAN_ROWS = 5000  # training rows that are enough for the range of a column
 SHARES = ("R²", "coverage")  # scores that are shown in percent
 MEANINGS = {
@@ -113,8 +123,8 @@ def calibration(judged: JudgedRows) -> list[Block]:
     )
     return [
         Paragraph(
-            f"Do the distributions mean what they say? {habit(judged, pit)} If intervals of every width contain "
-            "about nine of ten targets, a narrow interval is a sign of knowledge."
+            f"Do the distributions mean what they say? {habit(judged, pit)} {width_sentence(covered)}"
+            "If intervals of every width contain about nine of ten targets, a narrow interval is a sign of knowledge."
         ),
         Gallery(
             [
@@ -154,6 +164,27 @@ def habit(judged: JudgedRows, pit: PITDisplay) -> str:
     return f"{said}, as they should."
 
 
+def width_sentence(covered: CoverageDisplay) -> str:
+    """Name the stretches of narrow or wide intervals that clearly hold too few or too many targets.
+
+    Tenths of the rows are compared one by one, with limits that one table in twenty exceeds by chance.
+    """
+    error = TENTHS * np.sqrt(covered.coverage * (1 - covered.coverage) / covered.n)
+    off = np.where(np.abs(covered.covered - covered.coverage) > error, np.sign(covered.covered - covered.coverage), 0)
+    said, start = [], 0
+    for end in range(1, len(off) + 1):
+        if end < len(off) and off[end] == off[start]:
+            continue
+        if off[start]:
+            inside = slice(start, end)
+            share = float(np.average(covered.covered[inside], weights=covered.n[inside]))
+            ends = f"{number(covered.width[start])} to {number(covered.width[end - 1])}"
+            wide = f"{ends} wide" if end - start > 1 else f"about {number(covered.width[start])} wide"
+            said.append(f"those {wide} are too {'wide' if off[start] > 0 else 'narrow'} ({percent(share, 0)} inside)")
+        start = end
+    return f"Among them, {' and '.join(said)}. " if said else ""
+
+
 def hardest_numbers(judged: JudgedRows) -> list[Block]:
     """List the rows to check first."""
     worst = np.argsort(-judged.crps, kind="stable")[:10]
@@ -187,9 +218,12 @@ def hardest_numbers(judged: JudgedRows) -> list[Block]:
 
 def fans(model: TabularModel) -> list[Block]:
     """Show quantiles along the most relevant columns of numbers."""
-    regressor, X = model.pipeline[-1], training_rows(model.pipeline[-1])[:FAN_ROWS]
+    regressor, X = on_codes(model.pipeline[-1]), training_rows(model.pipeline[-1])
+    X = X[~np.isnan(X).any(1)][:FAN_ROWS]
+    if not len(X):
+        raise SectionLeftOut("Every row has a gap: there is no row to draw quantiles along.")
     names, shares = feature_names(model), _shares(model)
-    numeric = {column.name for column in model.columns if column.used and column.kind != "category"}
+    numeric = {column.name for column in model.columns if column.used and column.kind not in ("category", "words")}
     chosen = [name for name in shares if name in numeric and len(np.unique(X[:, names.index(name)])) > 1][:MOST_FANS]
     if not chosen:
         raise SectionLeftOut("There is no column of numbers to draw quantiles along.")

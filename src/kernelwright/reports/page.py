@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import pickle
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, ClassVar
 
 from kernelwright.reports.drawing import recolour
 from kernelwright.storage.files import write_whole
 
 __all__ = [
+    "Bar",
+    "Bars",
     "Gallery",
     "Page",
     "PageTable",
+    "Panel",
     "Paragraph",
     "Picture",
     "Section",
@@ -27,6 +32,9 @@ __all__ = [
 ]
 
 DARK_INK, DARK_PAPER = "#d3d8df", "#16191e"  # as in templates/style.css
+DPI = 110
+COLOURS = 128
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 @dataclass(frozen=True)
@@ -42,15 +50,15 @@ class Picture:
     dark: bytes = b""
 
     @classmethod
-    def of(cls, figure: Any, caption: str, alternative: str, dpi: int = 170) -> Picture:
+    def of(cls, figure: Any, caption: str, alternative: str, dpi: int = DPI) -> Picture:
         """Draw a matplotlib figure for light and for dark pages; the figure itself is not changed."""
         with warnings.catch_warnings():  # characters that matplotlib's font lacks are shown in the page's tables
             warnings.filterwarnings("ignore", "Glyph .* missing from")
-            day = _png(figure, dpi)
+            day = _png(figure, dpi, "white")
             at_night = pickle.loads(pickle.dumps(figure))
             at_night.set_layout_engine("none")  # the layout is already computed
             recolour(at_night, DARK_INK, DARK_PAPER)
-            return cls(day, caption, alternative, _png(at_night, dpi))
+            return cls(day, caption, alternative, _png(at_night, dpi, DARK_PAPER))
 
     @property
     def base64(self) -> str:
@@ -68,10 +76,16 @@ class Picture:
         return int.from_bytes(self.png[16:20], "big"), int.from_bytes(self.png[20:24], "big")
 
 
-def _png(figure: Any, dpi: int) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
-    return buffer.getvalue()
+def _png(figure: Any, dpi: int, paper: str) -> bytes:
+    """Draw a figure on paper of a colour, in at most 256 colours, which take a third of the room."""
+    from PIL import Image  # a dependency of matplotlib
+
+    whole, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(whole, format="png", dpi=dpi)
+    drawn = Image.open(whole).convert("RGBA")
+    drawn = Image.alpha_composite(Image.new("RGBA", drawn.size, paper), drawn).convert("RGB")
+    drawn.quantize(COLOURS, method=Image.Quantize.MEDIANCUT).save(small, format="png", optimize=True)
+    return small.getvalue()
 
 
 @dataclass(frozen=True)
@@ -123,7 +137,64 @@ class Tiles:
     kind: ClassVar[str] = "tiles"
 
 
-Block = Paragraph | PageTable | Gallery | Tiles
+@dataclass(frozen=True)
+class Bar:
+    """A value with its interval, as shares of the width of the plot from 0 to 1, and in words."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    words: str
+    ours: bool = False
+
+    def mark(self, share: float) -> str:
+        """Return a share as a coordinate of the plot."""
+        return f"{100 * min(max(share, 0.0), 1.0):.2f}"
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Values side by side, the model's own in another colour; drawn by the browser, at any width."""
+
+    caption: str
+    bars: Sequence[Bar]
+    kind: ClassVar[str] = "bars"
+
+    @classmethod
+    def of(
+        cls,
+        caption: str,
+        scores: Mapping[str, tuple[float, float, float]],
+        words: Mapping[str, str],
+        *,
+        ours: str = "",
+        largest: float | None = None,
+    ) -> Bars:
+        """Scale values with intervals (value, low, high) to a plot from zero to the largest end, or to ``largest``.
+
+        ``ours`` names the model's own value.
+        """
+        end = largest or max([high for _, _, high in scores.values() if 0 < high < float("inf")], default=1.0)
+        return cls(
+            caption,
+            [
+                Bar(name, value / end, low / end, high / end, words[name], name == ours)
+                for name, (value, low, high) in scores.items()
+            ],
+        )
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel that a script builds from data in JSON; ``still`` is shown also where scripts do not run."""
+
+    data: str
+    still: PageTable
+    kind: ClassVar[str] = "panel"
+
+
+Block = Paragraph | PageTable | Gallery | Tiles | Bars | Panel
 
 
 @dataclass(frozen=True)
@@ -141,7 +212,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A title, blocks, and sections.
+    """A title, blocks, sections, and sections behind a fold.
 
     Examples
     --------
@@ -153,10 +224,26 @@ class Page:
     title: str
     blocks: Sequence[Block] = ()
     sections: Sequence[Section] = field(default=())
+    specialists: Sequence[Section] = field(default=())
+
+    @property
+    def script(self) -> str:
+        """The script of the page; empty unless there is a panel."""
+        panels = any(block.kind == "panel" for section in self.sections for block in section.blocks)
+        return files("kernelwright.reports").joinpath("templates", "what_if.js").read_text("utf-8") if panels else ""
+
+    @property
+    def policy(self) -> str:
+        """The content security policy: nothing is loaded, and no script runs but that of the page, by its hash."""
+        if not self.script:
+            return POLICY
+        digest = base64.b64encode(hashlib.sha256(self.script.encode()).digest()).decode()
+        return f"{POLICY}; script-src 'sha256-{digest}'"
 
     def render(self) -> str:
         """Return the page as HTML; every value is escaped."""
         from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
 
         environment = Environment(
             loader=PackageLoader("kernelwright.reports"),
@@ -165,7 +252,7 @@ class Page:
             lstrip_blocks=True,
             undefined=StrictUndefined,
         )
-        return environment.get_template("page.html").render(page=self)
+        return environment.get_template("page.html").render(page=self, script=Markup(self.script))
 
 
 def render_page(

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelwright.evaluation.class_quality import class_quality, never_right
 from kernelwright.evaluation.cross_validation import Evaluation
+from kernelwright.evaluation.habits import confidence_sentence
 from kernelwright.evaluation.scores import Scores
 from kernelwright.reports.curves import ConfusionDisplay, RejectionCurveDisplay, ReliabilityDisplay
 from kernelwright.reports.formatting import count_of, interval, number, percent, probability, verdict
 from kernelwright.reports.page import Block, Gallery, PageTable, Paragraph, Picture
-from kernelwright.reports.sections import SectionLeftOut, one_picture
-from kernelwright.tables import TabularModel
+from kernelwright.reports.sections import one_picture
 
-__all__ = ["NOT_MEASURED", "confidence", "confusions", "hardest", "quality"]
+__all__ = ["confidence", "confusions", "each_class", "hardest", "quality"]
 
 MOST_CLASSES = 30  # in the confusion matrix; if there are more, the largest are shown
 SHOWN_CLASSES = 20
-NOT_MEASURED = (
-    "How good the model is on new rows was not measured: it was trained without cross-validation. Nothing on this "
-    "page says how often its predictions will be correct."
-)
 
 
-def quality(model: TabularModel) -> list[Block]:
+def quality(found: Evaluation) -> list[Block]:
     """Show scores with intervals, next to those of rivals."""
-    found = _measured(model)
     blocks: list[Block] = [Paragraph(f"Measured by {found.protocol}."), _score_table(found.scores)]
     return [*blocks, _rival_table(found)] if found.rivals else blocks
 
@@ -54,13 +50,43 @@ def _rival_table(found: Evaluation) -> PageTable:
         gain = f"{rival.gain.value:+.3f} ({interval(rival.gain)})"
         rows.append((name, *_scores(rival.scores), gain, verdict(rival), f"{rival.seconds:.1f}"))
     scores = ("accuracy", "log loss", "Brier score", "calibration error")
-    header = ("method", *scores, "its log loss minus this model's", "verdict", "seconds")
+    header = ("method", *scores, "its log loss minus this model's", "verdict", "wall-clock seconds")
     return PageTable("Other methods on the same rows and folds", header, rows, "lrrrrrlr")
 
 
-def confusions(model: TabularModel) -> list[Block]:
+def each_class(found: Evaluation) -> list[Block]:
+    """Show precision and recall of each class, and say which ones are never right."""
+    classes = class_quality(found.confusion(), found.classes)
+    shown = sorted(classes, key=lambda each: -each.rows)[:MOST_CLASSES]
+    rows = [
+        (
+            each.name,
+            f"{each.rows:,}",
+            f"{each.named:,}",
+            "never named" if each.precision is None else percent(each.precision.value),
+            "" if each.precision is None else interval(each.precision, share=True),
+            "no such rows" if each.recall is None else percent(each.recall.value),
+            "" if each.recall is None else interval(each.recall, share=True),
+        )
+        for each in shown
+    ]
+    more = f" The {MOST_CLASSES} largest of {len(classes)} classes are listed." if len(classes) > len(shown) else ""
+    return [
+        *(Paragraph(sentence) for sentence in never_right(classes)),
+        Paragraph(
+            "Precision: if the model names the class, how often it is right. Recall: of the rows of the class, how "
+            f"many it finds.{more}"
+        ),
+        PageTable(
+            "Each class, with 95 % intervals",
+            ("class", "rows", "named", "precision", "interval", "recall", "interval"),
+            rows,
+        ),
+    ]
+
+
+def confusions(found: Evaluation) -> list[Block]:
     """Show the confusion matrix; if there are many classes, of the largest ones."""
-    found = _measured(model)
     matrix, names = found.confusion(), list(found.classes)
     blocks: list[Block] = []
     if len(names) > MOST_CLASSES:
@@ -83,30 +109,24 @@ def confusions(model: TabularModel) -> list[Block]:
             f"Matrix of {len(names)} classes: {right} rows on the diagonal, {wrong} off it.{most}",
         )
     )
-    order = np.argsort(-np.asarray(model.class_counts), kind="stable")[:MOST_CLASSES]
-    rows = [(model.classes[k], f"{model.class_counts[k]:,}") for k in order]
-    blocks.append(PageTable("Training rows of each class", ("class", "rows"), rows))
     return blocks
 
 
-def confidence(model: TabularModel) -> list[Block]:
+def confidence(found: Evaluation) -> list[Block]:
     """Show the reliability diagram and the rejection curve."""
-    found = _measured(model)
     reliable = ReliabilityDisplay.from_predictions(found.labels, found.probabilities)
     curve = reliable.curve
     bins = "; ".join(
         f"confidence {percent(c)}, accuracy {percent(a)} ({n} rows)"
         for c, a, n in zip(curve.confidence, curve.accuracy, curve.counts, strict=True)
     )
-    gap = float(curve.counts @ (curve.confidence - curve.accuracy) / curve.counts.sum())
-    habit = "overconfident" if gap > 0.02 else "underconfident" if gap < -0.02 else "well calibrated"
     refused = RejectionCurveDisplay.from_predictions(found.labels, found.probabilities)
     marks = {share: _accuracy_at(refused, share) for share in (1.0, 0.9, 0.75, 0.5)}
     answers = ", ".join(f"{percent(value)} on the most confident {percent(share, 0)}" for share, value in marks.items())
     return [
         Paragraph(
-            f"Is the confidence of the model justified? On average it is {habit}. If its confidence is informative, "
-            "its accuracy rises when it leaves the most uncertain rows unanswered."
+            f"{confidence_sentence(found.probabilities, found.labels)} If its confidence is informative, its accuracy "
+            "rises when it leaves the most uncertain rows unanswered."
         ),
         Gallery(
             [
@@ -126,10 +146,11 @@ def confidence(model: TabularModel) -> list[Block]:
     ]
 
 
-def hardest(model: TabularModel) -> list[Block]:
+def hardest(found: Evaluation, count: int = 10) -> list[Block]:
     """List the rows to check first."""
-    found = _measured(model)
-    rows = [(str(r.row), r.actual, r.predicted, probability(r.probability), number(r.loss)) for r in found.hardest(10)]
+    rows = [
+        (str(r.row), r.actual, r.predicted, probability(r.probability), number(r.loss)) for r in found.hardest(count)
+    ]
     return [
         Paragraph(
             f"These rows have the largest out-of-sample loss. Check them first for wrong labels, typing errors and "
@@ -142,12 +163,6 @@ def hardest(model: TabularModel) -> list[Block]:
             "lllrr",
         ),
     ]
-
-
-def _measured(model: TabularModel) -> Evaluation:
-    if model.evaluation is None:
-        raise SectionLeftOut(NOT_MEASURED)
-    return model.evaluation
 
 
 def _scores(scores: Scores) -> tuple[str, str, str, str]:

@@ -12,7 +12,7 @@ __all__ = ["model_report"]
 
 
 def model_report(model: TabularModel | KernelModel) -> str:
-    """Return a report on a model: one HTML page that loads no other files and runs no scripts.
+    """Return a report on a model: one HTML page that loads nothing, and whose only script is a panel.
 
     It uses only records and public methods. A sentence replaces any section that cannot be made for the model.
 

@@ -6,12 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernelwright.errors import NumericalError
+from kernelwright.inputs.frames.columns import columns_summary
 from kernelwright.reports.formatting import column_range, record_rows
 from kernelwright.reports.page import Block, Gallery, PageTable, Paragraph, Picture, Section
 from kernelwright.tables import Column
 from kernelwright.tables.leaks import LEAK
 
-__all__ = ["SectionLeftOut", "columns_section", "note_blocks", "one_picture", "section_or_sentence", "settings_section"]
+__all__ = [
+    "SectionLeftOut",
+    "columns_section",
+    "note_blocks",
+    "one_picture",
+    "section_or_sentence",
+    "sections_of",
+    "settings_section",
+]
 
 MOST_COLUMNS = 200
 
@@ -28,6 +37,11 @@ def section_or_sentence(title: str, make: Callable[[], Sequence[Block]]) -> Sect
         return Section(title, [Paragraph(str(reason))])
     except (ValueError, NumericalError, MemoryError) as error:  # the message says what this kind of model lacks
         return Section(title, [Paragraph(f"This section cannot be made for this model. {error}")])
+
+
+def sections_of(makers: Mapping[str, Callable[[], Sequence[Block]]]) -> list[Section]:
+    """Make sections by title, each with a sentence in its place if it cannot be made."""
+    return [section_or_sentence(title, make) for title, make in makers.items()]
 
 
 def one_picture(figure: Any, caption: str, alternative: str) -> Gallery:
@@ -54,7 +68,7 @@ def columns_section(columns: Sequence[Column]) -> list[Block]:
         )
         for column in columns[:MOST_COLUMNS]
     ]
-    text = f"{used} of {len(columns)} columns are used."
+    text = f"{used} of {len(columns)} columns are used: {columns_summary(columns)}."
     if len(columns) > MOST_COLUMNS:
         text += f" The first {MOST_COLUMNS} are listed."
     header = ("column", "kind", "treatment", "missing", "different values", "range")
