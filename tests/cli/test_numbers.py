@@ -131,7 +131,14 @@ def test_evaluate_in_words(prices, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")  # workers of pytest-xdist have 80, where cells are wrapped
     assert run(["evaluate", prices.model, prices.test]) == 0
     out = capsys.readouterr().out
-    for words in ("cross-validation in training", "Hardest rows", "actual", "No drift of the target", "No drift: "):
+    for words in (
+        "in training",
+        "scores of its cross-validation",
+        "Hardest rows",
+        "actual",
+        "No drift of the target",
+        "No drift: ",
+    ):
         assert words in out
     prices.frame.assign(price=3 * prices.frame["price"]).to_csv(tmp_path / "dear.csv", index=False)
     assert run(["evaluate", prices.model, str(tmp_path / "dear.csv")]) == 0
@@ -139,6 +146,14 @@ def test_evaluate_in_words(prices, tmp_path, capsys, monkeypatch):
     assert "Drift of the target (p-value: " in out
     assert "outside the range of the training targets" in out
     assert "The intervals are too narrow: they should hold 90 % of the numbers, and held" in out
+
+
+def test_an_evaluation_of_numbers_has_a_page(prices, tmp_path):
+    assert run(["evaluate", prices.model, prices.test, "--report", str(tmp_path / "r.html")]) == 0
+    text = (tmp_path / "r.html").read_text()
+    for words in ("Average error of price", "Calibration", "No drift of the target", "what-if-panel", "training mean"):
+        assert words in text
+    assert "cannot be made" not in text
 
 
 def test_rows_without_a_number_are_left_out_of_an_evaluation(prices, tmp_path, capsys):

@@ -1,5 +1,6 @@
 import io
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -17,24 +18,81 @@ from kernelwright.cli import run
 
 def test_fit_shows_columns_and_how_good_the_model_is(files, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")  # workers of pytest-xdist have 80, where cells are wrapped
-    status = run(["fit", files.train, "--target", "species", "--folds", "2", "-o", str(tmp_path / "m.kw")])
+    status = run(["fit", files.train, "--target", "species", "--folds", "2", "-o", str(tmp_path / "m.kw"), "--columns"])
     out, err = capsys.readouterr()
     assert (status, err) == (0, "")
     for words in (
         "90 rows, 7 columns besides the target 'species' with 3 classes",
         "left out: a different whole number in every row",
         "left out: one value only",
-        "1 missing: filled with the median, and marked in a column of their own",
+        "1 missing: a state of their own",
         "--keep COLUMN",
         "majority class",
         "logistic regression",
         "random forest",
         "cross-validation with 2 folds",
         "clearly better than majority class",
+        "What it looks at: log loss added when a column is shuffled",
+        "No clear help at new rows",
         "saved in",
     ):
         assert words in out
     assert max(map(len, out.splitlines())) < 200
+
+
+def test_columns_are_summed_up_unless_they_are_asked_for(files, tmp_path, capsys):
+    assert run(["fit", files.train, "-t", "species", "--no-cv", "-o", str(tmp_path / "m.kw")]) == 0
+    out = capsys.readouterr().out
+    assert "Columns: 4 numbers, 1 category; left out: 1 identifier, 1 constant; 2 cells without a value." in out
+    assert "filled with the median" not in out
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_tables_fit_the_terminal_whatever_the_names(files, tmp_path, capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    long = {"petal_length": "the_length_of_the_petals_of_the_flower_in_centimetres", "town": "town_or_village_nearest"}
+    names = {
+        "setosa": "the first of the three species of the genus",
+        "virginica": "the_third_of_the_three_species_of_it",
+    }
+    frame = files.frame.rename(columns=long).replace({"species": names})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", str(tmp_path / "t.csv"), "-t", "species", "--folds", "2", "-o", str(tmp_path / "m.kw"), "--columns"]
+    assert run(fit) == 0
+    assert run(["evaluate", str(tmp_path / "m.kw"), str(tmp_path / "t.csv")]) == 0
+    out = capsys.readouterr().out
+    tables = [line for line in out.splitlines() if not line.endswith((".", "classes")) and str(tmp_path) not in line]
+    assert max(map(len, tables)) <= width
+    assert "the_length_of_…centimetres" in out
+    assert "calibration" in out
+    numbers = set(re.findall(r"\d\.\d{3} \(\d\.\d{3}–\d\.\d{3}\)", out))
+    assert len(numbers) >= 8  # no number is broken
+
+
+def test_a_class_that_is_never_right_is_said_in_the_terminal(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=200), "y": np.where(np.arange(200) % 12 == 0, "rare", "usual")})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", str(tmp_path / "t.csv"), "-t", "y", "--folds", "3", "-o", str(tmp_path / "m.kw")]
+    assert run(fit) == 0
+    assert "rare is never right: it was never predicted, although 17 of 200 rows are of this class." in (
+        capsys.readouterr().out
+    )
+
+
+def test_an_evaluation_has_a_page_of_its_own(files, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    assert run(["evaluate", files.model, files.test, "--report", str(page)]) == 0
+    assert f"Report: {page}" in capsys.readouterr().out
+    text = page.read_text()
+    found = kernelwright.load(files.model)
+    accuracy = accuracy_score(files.frame["species"][90:], found.predict(files.frame[90:]))
+    assert f"{100 * accuracy:.1f}\xa0%" in text
+    for words in ("Each class", "Confidence", "Drift", "Beside cross-validation", "what-if-panel", "on 60 rows of"):
+        assert words in text
+    assert "cannot be made" not in text
+    assert len(text) < 600_000
+    assert run(["evaluate", files.model, files.test, "--report", files.test]) == 2
 
 
 def test_fit_as_json_is_one_object_and_agrees_with_the_saved_model(files, tmp_path, capsys):
@@ -190,7 +248,7 @@ def test_a_table_of_very_many_columns_ends_soon(tmp_path):
     frame.to_csv(tmp_path / "wide.csv", index=False)
     started = time.process_time()
     assert run(["fit", str(tmp_path / "wide.csv"), "-t", "y", "-o", str(tmp_path / "m.kw")]) == 0
-    assert time.process_time() - started < 30
+    assert time.process_time() - started < 80
 
 
 @pytest.fixture

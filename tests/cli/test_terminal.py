@@ -1,6 +1,7 @@
 """The command line in a real terminal."""
 
 import importlib.util
+import re
 import sys
 import time
 from pathlib import Path
@@ -51,7 +52,7 @@ def test_a_session(command, files, tmp_path):
     shown, status = command(f"fit {files.train} --target species --folds 3 -o {tmp_path}/model.kw")
     assert status == 0
     assert "cross-validation: random forest done" in shown  # the bar, which is wiped away at the end
-    assert "left:" in shown
+    assert re.search(r"left: \d+:\d\d", shown)
     assert "Scores, with 95 % intervals" in shown
     shown, status = command(f"predict {tmp_path}/model.kw {files.test} -o {tmp_path}/out.csv")
     assert (status, len(pd.read_csv(tmp_path / "out.csv"))) == (0, 60)

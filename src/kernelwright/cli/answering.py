@@ -11,11 +11,11 @@ import pandas as pd
 from kernelwright.cli.options import Asked
 from kernelwright.evaluation.cross_validation import Evaluation, prediction_sets
 from kernelwright.evaluation.number_scores import COVERAGE
+from kernelwright.inputs.frames.preparing import Finding
+from kernelwright.inputs.frames.table import Table, some_of
 from kernelwright.tables.drift import Drift
 from kernelwright.tables.model import TabularModel
-from kernelwright.tables.preparing import Finding
 from kernelwright.tables.quantities import TrainingNumbers
-from kernelwright.tables.table import Table, some_of
 
 __all__ = ["answers", "drift_notes", "table_notes"]
 

@@ -12,11 +12,12 @@ import pandas as pd
 
 from kernelwright.cli.fitting import show_columns
 from kernelwright.cli.screen import note, print_table, say, steps
-from kernelwright.tables.cells import texts
-from kernelwright.tables.columns import Column, describe_columns, remarks
+from kernelwright.inputs.frames.cells import texts
+from kernelwright.inputs.frames.columns import Column, remarks
+from kernelwright.inputs.frames.describing import describe_columns
+from kernelwright.inputs.frames.table import Table, some_of
 from kernelwright.tables.kernel_model import KernelEvaluation, KernelModel, held_out_error
 from kernelwright.tables.similarities import similarities_of
-from kernelwright.tables.table import Table, some_of
 
 __all__ = ["KernelData", "kernel_matrix", "learn", "show_kernel"]
 
@@ -51,7 +52,7 @@ class KernelData:
         places, matrix = given.places[known], given.values[np.ix_(known, known)]
         used = objects.take(places)
         ids = [identifier] if identifier else []
-        columns = describe_columns(used, ids=ids, drop=drop, keep=keep, decimal=decimal)
+        columns = describe_columns(used, ids=ids, drop=drop, keep=keep, decimal=decimal, bags=False)
         if not any(column.used for column in columns):
             raise ValueError(f"{objects.source} has no column to learn from: {some_of([c.name for c in columns])}.")
         if len(places) < 3:
@@ -85,8 +86,9 @@ def learn(data: KernelData, *, held_out: float, seed: int, source: str) -> Kerne
 
 def _identifier(table: Table, drop: Collection[str], keep: Collection[str]) -> str | None:
     """Find the column that names the objects, if there is one."""
-    found = [column for column in describe_columns(table, drop=drop, keep=keep) if column.kind == "identifier"]
-    return next((column.name for column in found if column.distinct == len(table)), None)
+    found = describe_columns(table, drop=drop, keep=keep, bags=False)
+    names = (column.name for column in found if column.kind == "identifier" and column.distinct == len(table))
+    return next(names, None)
 
 
 def _names(table: Table, identifier: str | None) -> list[str]:
@@ -111,16 +113,16 @@ def _notes(n_objects: int, n_used: int, form: str, identifier: str | None) -> tu
     return tuple(notes)
 
 
-def show_kernel(model: KernelModel, seconds: float, output: Path) -> None:
+def show_kernel(model: KernelModel, seconds: float, output: Path, *, every: bool = False) -> None:
     """Print the source of a kernel, and how good it is."""
     for sentence in model.notes:
         say(sentence)
-    show_columns(model.columns)
+    show_columns(model.columns, every=every)
     if model.evaluation is None:
         say("No objects were held out, so the error on new objects is unknown.")
     else:
         _show_evaluation(model.evaluation)
-    say(f"\nLearned from {len(model.objects)} objects in {seconds:.1f} s and saved in {output}.")
+    say(f"\nLearned from {len(model.objects)} objects in {seconds:.1f} s (wall clock) and saved in {output}.")
 
 
 def _show_evaluation(found: KernelEvaluation) -> None:

@@ -13,7 +13,7 @@ import typer
 
 import kernelwright
 from kernelwright.cli.models import check_model, check_model_output, load_model, write_report
-from kernelwright.cli.options import Decimal, Drop, Json, Keep, Seed, Spreadsheets
+from kernelwright.cli.options import Columns, Decimal, Drop, Json, Keep, Seed, Spreadsheets
 from kernelwright.cli.screen import print_json, say
 from kernelwright.tables.reading import scan_table
 from kernelwright.tables.writing import check_output, safe_for_spreadsheets, write_table
@@ -43,6 +43,7 @@ def learn_kernel(
         float, typer.Option(min=0.0, max=0.9, help="Share of the objects that is held out for a test; 0 for no test.")
     ] = 0.25,
     seed: Seed = 0,
+    every_column: Columns = False,
     as_json: Json = False,
 ) -> None:
     """Learn a similarity function from a table of objects and a table of their similarities, and save it.
@@ -66,7 +67,7 @@ def learn_kernel(
     kernelwright.save(model, output)
     seconds = time.perf_counter() - started
     if not as_json:
-        show_kernel(model, seconds, output)
+        show_kernel(model, seconds, output, every=every_column)
     if report is not None:
         write_report(report, model, output, quiet=as_json)
     if as_json:

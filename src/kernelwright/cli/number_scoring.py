@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kernelwright.cli.screen import print_table
 from kernelwright.evaluation.number_scores import COVERAGE, NumberScores
 from kernelwright.evaluation.numbers import NumberEvaluation
 from kernelwright.evaluation.scores import Score
 
-__all__ = ["number_score_tables", "number_words", "readable", "show_hardest_numbers"]
+__all__ = ["number_score_tables", "number_words", "readable", "show_hardest_numbers", "span"]
 
 DIGITS = 4  # significant digits of a score
 
@@ -59,17 +59,33 @@ def show_hardest_numbers(result: NumberEvaluation) -> None:
     print_table("\nHardest rows", rows)
 
 
+def span(texts: Iterable[str], unit: str = "") -> str:
+    """Return a value and the ends of its interval in one cell, as short as possible.
+
+    Examples
+    --------
+    >>> from kernelwright.cli.number_scoring import span
+    >>> span(["12.5", "11.0", "14.0"], "%"), span(["0.1", "-0.1", "0.3"])
+    ('12.5 % (11.0–14.0)', '0.1 (-0.1 to 0.3)')
+    """
+    value, low, high = texts
+    between = " to " if low.startswith("-") else "\N{EN DASH}"
+    return f"{value}{' ' * bool(unit)}{unit} ({low}{between}{high})"
+
+
 def _share(score: Score) -> str:
-    return "undefined" if math.isnan(score.value) else str(score)
+    if math.isnan(score.value):
+        return "undefined"
+    return span(f"{each:.3f}" for each in (score.value, score.low, score.high))
 
 
 def _percent(score: Score) -> str:
-    return f"{100 * score.value:.1f} % ({100 * score.low:.1f} to {100 * score.high:.1f})"
+    return span((f"{100 * each:.1f}" for each in (score.value, score.low, score.high)), "%")
 
 
 def _in_units(score: Score) -> str:
     digits = _decimals(score.value)
-    return f"{readable(score.value, digits)} ({readable(score.low, digits)} to {readable(score.high, digits)})"
+    return span(readable(each, digits) for each in (score.value, score.low, score.high))
 
 
 def readable(value: float, decimals: int | None = None) -> str:

@@ -10,14 +10,18 @@ import typer
 
 __all__ = [
     "Asked",
+    "Columns",
+    "Dates",
     "Decimal",
     "Drop",
+    "Groups",
     "Json",
     "Keep",
     "ModelFile",
     "Seed",
     "Spreadsheets",
     "TableFile",
+    "Time",
     "check_task",
     "levels_of",
     "share_of",
@@ -44,6 +48,14 @@ Decimal = Annotated[
         help="Decimal sign of ambiguous columns: 3,671 is 3.671 (comma) or 3671 (point). Inferred by default.",
     ),
 ]
+Dates = Annotated[
+    str | None,
+    typer.Option(
+        "--dates",
+        metavar="day-first|month-first",
+        help="Order of ambiguous dates: 03/04/2020 is 3 April (day-first) or 4 March. Inferred by default.",
+    ),
+]
 Drop = Annotated[
     list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave a column out. Can be repeated.")
 ]
@@ -51,7 +63,24 @@ Keep = Annotated[
     list[str] | None,
     typer.Option("--keep", metavar="COLUMN", help="Use a column that would be left out. Can be repeated."),
 ]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="COLUMN",
+        help="Rows with the same value here belong together: they are left out together, and not told by this column.",
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="COLUMN",
+        help="Dates or numbers: validation goes forward in time, each test row later than the rows it is learned from.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
+Columns = Annotated[bool, typer.Option("--columns", help="List every column and how it is treated.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 

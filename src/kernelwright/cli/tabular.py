@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,14 +15,18 @@ import kernelwright
 from kernelwright.cli.models import check_model, check_model_output, load_model, write_report
 from kernelwright.cli.options import (
     Asked,
+    Columns,
+    Dates,
     Decimal,
     Drop,
+    Groups,
     Json,
     Keep,
     ModelFile,
     Seed,
     Spreadsheets,
     TableFile,
+    Time,
     check_task,
     levels_of,
     share_of,
@@ -53,39 +57,48 @@ def fit(
     ] = None,
     drop: Drop = None,
     keep: Keep = None,
+    groups: Groups = None,
+    time_: Time = None,
     decimal: Decimal = None,
+    dates: Dates = None,
     seed: Seed = 0,
+    every_column: Columns = False,
     as_json: Json = False,
 ) -> None:
     """Train a model of classes or numbers on a table, measure how good it is, and save it.
 
-    The kind of each column is inferred, missing values are filled in, categories are encoded and identifiers are left
-    out. Cross-validation compares a model of classes with the majority class, logistic regression and a random forest,
-    and a model of numbers with the mean, ridge regression, a random forest and gradient boosting.
+    The kind of each column is inferred: numbers, dates, categories, free text; identifiers and copies are left out.
+    Cross-validation compares a model of classes with the majority class, logistic regression and a random forest,
+    and a model of numbers with the mean, ridge regression, a random forest and gradient boosting. Rows that belong
+    together (--groups) are left out together; with --time, validation goes forward in time.
     """
     check_task(task)
     check_model_output(output, table, report)
     if report is not None:
         check_output(report, table)
     named = {"ids": id_ or (), "drop": drop or (), "keep": keep or ()}
-    required = {name: "column" for names in named.values() for name in names} | {target: "target column"}
+    required = {name: "column" for names in named.values() for name in names}
+    required |= {name: what for name, what in ((groups, "group column"), (time_, "time column")) if name is not None}
+    required |= {target: "target column"}
     whole = scan_table(table, required=required)
 
     from kernelwright.cli.fitting import fit_record, learn, show_training_table
-    from kernelwright.cli.scoring import show_comparison
+    from kernelwright.cli.scoring import show_comparison, show_importance
     from kernelwright.tables.training import TrainingTable
 
     started = time.perf_counter()
-    data = TrainingTable.of(whole.table(), target, task=task, **named, decimal=decimal)
+    related: dict[str, Any] = named | {"groups": groups, "time": time_}
+    data = TrainingTable.of(whole.table(), target, task=task, **related, decimal=decimal, dates=dates)
     if not as_json:
-        show_training_table(data)
+        show_training_table(data, every=every_column)
     evaluation, model = learn(data, folds if cv else 0, seed)
     kernelwright.save(model, output)
     seconds = time.perf_counter() - started
     if not as_json:
         if evaluation is not None:
             show_comparison(evaluation)
-        say(f"\nTrained on {len(data.labels)} rows in {seconds:.1f} s and saved in {output}.")
+            show_importance(model.evaluation.importance)
+        say(f"\nTrained on {len(data.labels)} rows in {seconds:.1f} s (wall clock) and saved in {output}.")
     if report is not None:
         write_report(report, model, output, quiet=as_json)
     if as_json:
@@ -143,13 +156,16 @@ def evaluate(
         str | None,
         typer.Option("--target", "-t", help="Column with the true targets; by default the same as in training."),
     ] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a report on this evaluation, as HTML.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure how good a model is on a table with its targets, and test rows and targets for drift."""
     check_model(model)
+    if report is not None:
+        check_output(report, model, table)
     scanned = scan_table(table, required={} if target is None else {target: "target column"})
 
-    from kernelwright.cli.scoring import evaluation_on, evaluation_record, show_drift, show_evaluation
+    from kernelwright.cli.scoring import evaluation_on, evaluation_page, evaluation_record, show_drift, show_evaluation
     from kernelwright.tables.labels import about_missing
 
     fitted = load_model(model, "fit")
@@ -160,11 +176,15 @@ def evaluate(
         note(f"Note: {about_missing(given, target or fitted.target, unlabelled, noun)}")
     result, drift = evaluation_on(fitted, rows, targets)
     shift = fitted.target_drift(targets)
+    if report is not None:
+        write_bytes(report, evaluation_page(fitted, rows, targets, (result, drift, shift)).encode())
     if as_json:
         print_json({"model": str(model), "table": rows.source} | evaluation_record(result, drift, shift))
         return
     show_evaluation(result, fitted)
     show_drift(drift, shift)
+    if report is not None:
+        say(f"Report: {report}")
 
 
 def report(
