@@ -122,6 +122,27 @@ class QuantileForecast(Forecast):
         return low, high
 
 
+class ResidualForecast(PointForecast):
+    """A number for each row with residuals around it, all of them equally probable."""
+
+    def __init__(self, mean: np.ndarray, residuals: np.ndarray) -> None:
+        super().__init__(mean)
+        self.residuals = residuals
+
+    @property
+    def median(self) -> np.ndarray:
+        return self.mean + np.median(self.residuals)
+
+    def crps(self, y: np.ndarray) -> np.ndarray:
+        from kernelwright.evaluation import around_residuals
+
+        return around_residuals(self.mean, self.residuals, y).crps
+
+    def interval(self) -> tuple[np.ndarray, np.ndarray]:
+        low, high = np.quantile(self.residuals, [TAIL, 1.0 - TAIL])
+        return self.mean + low, self.mean + high
+
+
 class ModelForecast(Forecast):
     """What an ``EmbeddingRegressor`` says about rows; its scores are its own."""
 

@@ -4,7 +4,7 @@ Each measure ranks the methods that have it: a point has no CRPS. Works on rows 
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,28 +33,33 @@ def shared(rows: list[Cells]) -> list[Cells]:
 
 
 def able(rows: list[Cells], measure: str) -> list[Cells]:
-    """Keep the methods that have a measure, and the data sets where it makes sense."""
-    methods = {row["method"] for row in rows if row.get(measure)}
-    kept = [row for row in rows if row["method"] in methods]
+    """Keep the methods that have a measure, and the data sets that have it and where it makes sense."""
+    methods, data = ({row[name] for row in rows if row.get(measure)} for name in ("method", "data"))
+    kept = [row for row in rows if row["method"] in methods and row["data"] in data]
     return [row for row in kept if row["data"] in CONTINUOUS] if measure == "NLL" else kept
 
 
-def scores(rows: list[Cells], measure: str, data: Collection[str]) -> ranks.Scores:
+def scores(
+    rows: list[Cells], measure: str, data: Collection[str], measures: Mapping[str, bool] = MEASURES
+) -> ranks.Scores:
     """Score the methods on these data sets."""
-    return ranks.scores(able(ranked(rows, data), measure), measure, MEASURES)
+    return ranks.scores(able(ranked(rows, data), measure), measure, measures)
 
 
-def mean_rank_rows(rows: list[Cells], data: Collection[str]) -> list[Row]:
-    """Tabulate the mean ranks of each method by each measure, best RMSE first; none if nothing can be compared."""
+def mean_rank_rows(
+    rows: list[Cells], data: Collection[str], measures: Mapping[str, bool] = MEASURES, first: str = "RMSE"
+) -> list[Row]:
+    """Tabulate the mean ranks of each method by each measure, the best by one first; none if none can be compared."""
     if not ranked(rows, data):
         return []
-    of = {measure: scores(rows, measure, data) for measure in MEASURES}
+    of = {measure: scores(rows, measure, data, measures) for measure in measures}
     places = {
         measure: dict(zip(each.methods, each.mean_ranks, strict=True)) if each.data and len(each.methods) > 1 else {}
         for measure, each in of.items()
     }
-    order = sorted(places["RMSE"], key=lambda method: places["RMSE"][method])
-    return [{"method": m, **{measure: places[measure].get(m, "") for measure in MEASURES}} for m in order]
+    methods = dict.fromkeys(method for each in (first, *measures) for method in places[each])
+    order = sorted(methods, key=lambda method: places[first].get(method, math.inf))
+    return [{"method": m, **{measure: places[measure].get(m, "") for measure in measures}} for m in order]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Run all benchmarks, or those that are named: ``python -m benchmarks.run [--quick] [NAME ...]``.
 
-``suite``, ``scaling`` and ``numbers`` compare with other methods in the peers' environment; a run that was stopped
-resumes.
+``suite``, ``scaling``, ``numbers`` and ``tables`` compare with other methods in the peers' environment; a run that was
+stopped resumes.
 ``figures`` draws their results. ``micro`` times the parts of a fit, ``startup`` the command line where it needs no
 model; ``--record`` adds their ratios to ``history.csv``.
 The others (floor, head, default, fits, large, hyper, probabilities, cluster) print tables and write them into
@@ -68,6 +68,23 @@ def run_numbers(arguments: argparse.Namespace) -> None:
     for name, data in (("UCI sets", numbers.UCI), ("tables", numbers.TABLES)):
         if ranked := number_ranks.mean_rank_rows(tables.read(path, missing_ok=True), data):
             tables.show(f"Mean ranks, {name}; all numbers are in {path}", ranked, number=".4g")
+
+
+def run_tables(arguments: argparse.Namespace) -> None:
+    """Measure what the comparison on tables lacks, and print mean ranks."""
+    from benchmarks import number_ranks
+    from benchmarks import tables as people
+
+    if not people.has_data():
+        console.print(people.NO_DATA)
+        return
+    splits = arguments.splits or (people.SPLITS if arguments.all else people.USUAL_SPLITS)
+    todo = people.chains(arguments.quick, arguments.method, arguments.data, splits=splits, every_method=arguments.all)
+    path = _with_peers("tables", todo, arguments, people.CONTEST)
+    rows = tables.read(path, missing_ok=True)
+    for data, measures, first in people.RANKED:
+        if ranked := number_ranks.mean_rank_rows(rows, data, measures, first):
+            tables.show(f"Mean ranks by {first}; all numbers are in {path}", ranked, number=".4g")
 
 
 def _with_peers(name: str, todo: list, arguments: argparse.Namespace, contest: "Contest | None" = None) -> Path:
@@ -195,6 +212,7 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "suite": run_suite,
     "scaling": run_scaling,
     "numbers": run_numbers,
+    "tables": run_tables,
     "figures": run_figures,
     "micro": run_micro,
     "startup": run_startup,
@@ -214,14 +232,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(BENCHMARKS), metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller data sets")
-    peers = parser.add_argument_group("suite, scaling and numbers")
+    peers = parser.add_argument_group("suite, scaling, numbers and tables")
     peers.add_argument("--again", action="append", default=[], metavar="METHOD", help="drop its rows, measure again")
     peers.add_argument("--method", action="append", default=[], help="only these methods")
     peers.add_argument("--data", action="append", default=[], help="only these data sets")
     peers.add_argument("--python", type=Path, help="the peers' Python (.venv-peers/bin/python)")
     peers.add_argument("--jobs", type=int, default=2, help="fits at a time, one thread each")
-    peers.add_argument("--all", action="store_true", help="numbers: all splits and methods, with more time for each")
-    peers.add_argument("--splits", type=int, help="numbers: how many splits (2, or all with --all)")
+    peers.add_argument(
+        "--all", action="store_true", help="numbers, tables: all splits and methods, with more time for each"
+    )
+    peers.add_argument("--splits", type=int, help="numbers, tables: how many splits (2, or all with --all)")
     parser.add_argument("--record", action="store_true", help="micro, startup: add the ratios to history.csv")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in BENCHMARKS]:

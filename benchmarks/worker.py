@@ -1,9 +1,9 @@
 """Fit one method, each time in a separate process: ``python -m benchmarks.worker CONTEST METHOD``.
 
-CONTEST is ``classes`` or ``numbers``. Each line on standard input asks for a fit: SPLIT.npz, ANSWER.npz, SECONDS and
-GIB, separated by tabs. The reply is a line with the exit status of its process. SPLIT has X_train, y_train, X_test and
-y_test; ANSWER gets probabilities or the scores of a forecast, seconds and memory, or a note that says why there are
-none; output of the method goes to a separate file.
+CONTEST is ``classes``, ``numbers`` or ``tables``. Each line on standard input asks for a fit: SPLIT.npz, ANSWER.npz,
+SECONDS and GIB, separated by tabs. The reply is a line with the exit status of its process. SPLIT has X_train, y_train,
+X_test and y_test; ANSWER gets probabilities or the scores of a forecast, seconds and memory, or a note that says why
+there are none; output of the method goes to a separate file.
 
 Only fitting and predicting are measured: imports, compilation and (up to two seconds of) a first fit of a small
 synthetic table happen once, before, and each fit is a fork of that process. After SECONDS of CPU time the system kills
@@ -25,9 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
-from benchmarks import number_peers, peers
+from benchmarks import number_peers, peers, table_peers
 from benchmarks.forecasts import Forecast, forecast_scores
+from benchmarks.frames import frames
 from benchmarks.peers import Method
 from tools.processes import cpu_seconds, memory, reset_peak
 
@@ -41,6 +44,14 @@ class Asked(ABC):
     """What is asked of the methods of a contest."""
 
     methods: Mapping[str, Method]
+
+    def small_rows(self, X: np.ndarray) -> Any:
+        """Make rows of a small synthetic table."""
+        return X
+
+    def rows(self, split: Arrays) -> tuple[Any, Any]:
+        """Return the rows to train and to test."""
+        return split["X_train"], split["X_test"]
 
     @abstractmethod
     def small_targets(self, X: np.ndarray) -> np.ndarray:
@@ -86,7 +97,37 @@ class AskedNumbers(Asked):
         return dict(forecast_scores(predicted, y))
 
 
-ASKED: dict[str, Asked] = {"classes": AskedClasses(), "numbers": AskedNumbers()}
+class AskedTables(Asked):
+    """Probabilities of classes, or forecasts of numbers, from frames."""
+
+    methods = table_peers.METHODS
+
+    def small_rows(self, X: np.ndarray) -> pd.DataFrame:
+        return pd.DataFrame(X, columns=list("abcd")).assign(
+            word=np.array(["one", "two", "three"])[np.arange(len(X)) % 3]
+        )
+
+    def rows(self, split: Arrays) -> tuple[pd.DataFrame, pd.DataFrame]:
+        return frames(split["X_train"], split["X_test"], len(split["y_train"]))
+
+    def small_targets(self, X: np.ndarray) -> np.ndarray:
+        return np.arange(len(X)) % 2
+
+    def predicted(self, model: Any, X: pd.DataFrame) -> table_peers.Answer:
+        return model.answer(X)
+
+    def told(self, model: Any, predicted: table_peers.Answer, y: np.ndarray) -> dict[str, object]:
+        if isinstance(predicted, Forecast):
+            return dict(forecast_scores(model.with_distribution(predicted), y))
+        labels, two = np.arange(predicted.shape[1]), predicted.shape[1] == 2
+        return {
+            "log loss": log_loss(y, predicted, labels=labels),
+            "accuracy %": 100.0 * accuracy_score(y, predicted.argmax(1)),
+            "AUC": roc_auc_score(y, predicted[:, 1]) if two else np.nan,
+        }
+
+
+ASKED: dict[str, Asked] = {"classes": AskedClasses(), "numbers": AskedNumbers(), "tables": AskedTables()}
 
 
 def limit(seconds: float, gibibytes: float) -> None:
@@ -113,7 +154,7 @@ def warm_up(asked: Asked, name: str, seconds: float = 2.0) -> None:
     with contextlib.suppress(Exception):
         model = asked.methods[name].make()
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        asked.predicted(model.fit(X + y[:, None], y), X)
+        asked.predicted(model.fit(asked.small_rows(X + y[:, None]), y), asked.small_rows(X))
     signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
@@ -127,13 +168,14 @@ def answer(asked: Asked, name: str, split: Arrays, seconds: float, gibibytes: fl
     most = asked.methods[name].most_rows
     if most is not None and len(split["y_train"]) > most:
         return {"note": f"not finished: takes at most {most} rows", "version": version}
+    rows, new = asked.rows(split)
     before = reset_peak()
     limit(seconds, gibibytes)
     try:
         started, started_clock = cpu_seconds(), time.perf_counter()
-        model.fit(split["X_train"], split["y_train"])
+        model.fit(rows, split["y_train"])
         fitted, fitted_clock = cpu_seconds(), time.perf_counter()
-        found = asked.predicted(model, split["X_test"])
+        found = asked.predicted(model, new)
         predicted = cpu_seconds()
         more = (memory("VmHWM") - before) / 2**30
         told = asked.told(model, found, split["y_test"])
