@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -85,6 +86,14 @@ def pytest_runtest_call(item: pytest.Item):
         if item.get_closest_marker("data") is None:
             raise
         pytest.skip(str(missing))
+
+
+@pytest.fixture(autouse=True)
+def _signal_handlers_stay():
+    """Fail the test that leaves a signal handler behind, not a later one that is interrupted."""
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    yield
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
 @pytest.fixture

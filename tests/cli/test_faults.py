@@ -1,6 +1,7 @@
 """Every input error is one sentence on standard error and exit status 2, never a traceback."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -131,7 +132,7 @@ def test_tables_that_a_model_cannot_take(fault, files, tmp_path):
 
     lacking = tmp_path / "lacking.csv"
     files.frame[90:].drop(columns=["town", "petal_width"]).to_csv(lacking, index=False)
-    fault(["predict", files.model, lacking], "has no columns 'petal_width', 'town'")
+    fault(["predict", files.model, lacking], "has no columns 'petal_width' (did you mean 'sepal_width'?), 'town'")
     words = ["1.5"] * 5 + ["abc"] + ["2"] * 54
     fault(["predict", files.model, changed(petal_width=words)], "held numbers in training", "'abc' in line 7")
     fault(["evaluate", files.model, changed(species="rose")], "a class 'rose' in line 2", "It knows: setosa")
@@ -222,6 +223,18 @@ def test_a_reader_that_has_gone_is_no_reason_to_speak(files, monkeypatch, capsys
     assert capsys.readouterr().err == ""
 
 
+@pytest.fixture
+def process():
+    """Undo what the entry point sets for the whole process: signal handlers, and hooks for lost exceptions."""
+    signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    hooks = sys.unraisablehook, sys.excepthook
+    yield
+    for number, handler in signals.items():
+        signal.signal(number, handler)
+    sys.unraisablehook, sys.excepthook = hooks
+
+
+@pytest.mark.usefixtures("process")
 def test_text_that_the_terminal_lacks_is_replaced(files, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["kernelwright", "evaluate", "Köln.kw", files.test])
     with pytest.raises(SystemExit) as stopped:
