@@ -18,16 +18,16 @@ demo: .venv/.ready ## Learn kernels for three small data sets and show the resul
 	@$(BIN)/kernelwright demo
 
 test: .venv/.ready ## Run the tests and the docstring examples
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_WORKERS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
 
 test-fast: .venv/.ready ## Run all but the slow tests, in less than three minutes
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_WORKERS) -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal -m "not slow"
 
 test-without-data: .venv/.ready ## Check that tests that need data sets are skipped if there are none
 	env -u KERNELWRIGHT_DATA $(ONE_THREAD) $(BIN)/python -m pytest -m data tests
 
 test-oldest: .venv-oldest/.ready ## Run the tests with the oldest supported versions of all dependencies
-	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n $(TEST_WORKERS) -m "not slow" tests \
+	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n $(TEST_WORKERS) --dist worksteal -m "not slow" tests \
 	    --ignore=tests/docs --ignore=tests/examples --ignore=tests/robustness
 
 robustness: .venv/.robustness ## Run the robustness tests and count failures (about two hours; docs/reliability.md)
@@ -50,16 +50,16 @@ type: .venv/.ready ## Check the types
 	$(BIN)/mypy
 
 bench: .venv/.ready .venv-peers/.ready ## Compare with other methods, time the parts, update the page (almost an hour; resumes if killed)
-	$(BIN)/python -m benchmarks.run suite scaling numbers figures
+	$(BIN)/python -m benchmarks.run suite scaling numbers tables figures
 	$(BIN)/python -m benchmarks.run micro startup --record
 	$(BIN)/python -m docs.tables
 
 bench-quick: .venv/.ready .venv-peers/.ready ## Do the same on four small data sets (minutes), into separate files
-	$(BIN)/python -m benchmarks.run --quick suite scaling numbers figures micro startup
+	$(BIN)/python -m benchmarks.run --quick suite scaling numbers tables figures micro startup
 
-bench-more: .venv/.bench .venv-peers/.ready ## Run all other benchmarks: the tables in benchmarks/results (many hours; numbers resume)
+bench-more: .venv/.bench .venv-peers/.ready ## Run all other benchmarks: the tables in benchmarks/results (many hours; numbers and tables resume)
 	$(BIN)/python -m benchmarks.run floor head default fits large hyper probabilities cluster
-	$(BIN)/python -m benchmarks.run numbers --all
+	$(BIN)/python -m benchmarks.run numbers tables --all
 	$(BIN)/python -m docs.tables
 
 docs: .venv/.docs ## Build the documentation into site/

@@ -38,7 +38,7 @@ def houses(n: int, folder: str | None = None) -> tuple[pd.DataFrame, np.ndarray]
 
 
 def with_regressor(regressor) -> Pipeline:
-    """Return a pipeline that imputes numbers, one-hot encodes categories, and predicts."""
+    """Return a pipeline for other methods: impute numbers, one-hot encode categories, predict."""
     columns = make_column_transformer(
         (SimpleImputer(strategy="median"), make_column_selector(dtype_include="number")),
         (
@@ -82,11 +82,9 @@ def boosting(X, y, X_new) -> tuple[np.ndarray, np.ndarray]:
 def main(n: int = 1500, picture: Path | None = None) -> dict[str, dict[str, float]]:
     X, y = houses(n)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
-    model = with_regressor(kw.EmbeddingRegressor(random_state=0)).fit(X_train, y_train)
-    encoder, regressor = model[:-1], model[-1]
-    Z = encoder.transform(X_test)
+    regressor = kw.EmbeddingRegressor(random_state=0).fit(X_train, y_train)  # the table as it comes
     found = {
-        "kernelwright": scores(y_test, regressor.predict(Z), regressor.quantile(Z, LEVELS)),
+        "kernelwright": scores(y_test, regressor.predict(X_test), regressor.quantile(X_test, LEVELS)),
         "random forest": scores(y_test, *forest(X_train, y_train, X_test)),
         "gradient boosting": scores(y_test, *boosting(X_train, y_train, X_test)),
     }
@@ -96,8 +94,8 @@ def main(n: int = 1500, picture: Path | None = None) -> dict[str, dict[str, floa
         print(f"{name:<20}{s['R^2']:6.3f}{s['error']:12,.0f}{s['CRPS']:9,.0f}{s['coverage']:10.1%}{s['width']:9,.0f}")
 
     print("\nFive houses:")
-    low, high = regressor.interval(Z[:5], 0.9).T
-    above = 1.0 - regressor.cdf(Z[:5], 200_000)
+    low, high = regressor.interval(X_test[:5], 0.9).T
+    above = 1.0 - regressor.cdf(X_test[:5], 200_000)
     for row in range(5):
         print(
             f"  sold for {y_test[row]:9,.0f}: predicted {low[row]:9,.0f} to {high[row]:9,.0f}, "
@@ -109,7 +107,7 @@ def main(n: int = 1500, picture: Path | None = None) -> dict[str, dict[str, floa
         f"{regressor.links_[0].direct:.2f}."
     )
     if picture is not None:
-        fan = FanDisplay.from_estimator(model, X_train, "Gr_Liv_Area", target_name="price")
+        fan = FanDisplay.from_estimator(regressor, X_train, "Gr_Liv_Area", target_name="price")
         fan.figure_.savefig(picture, dpi=150)
         print(f"Prices along the living area of a typical house: {picture}")
     return found

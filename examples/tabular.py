@@ -1,4 +1,4 @@
-"""Get probabilities from a mixed table: numbers, categories and missing values in one scikit-learn pipeline.
+"""Get probabilities from a mixed table: numbers, categories and missing values, passed as they come.
 
     python examples/tabular.py
 
@@ -51,7 +51,7 @@ def customers(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, np.ndarr
 
 
 def with_classifier(classifier) -> Pipeline:
-    """Return a pipeline that imputes (and marks) missing values, one-hot encodes categories, and classifies."""
+    """Return a pipeline for other methods: impute (and mark) missing values, one-hot encode categories, classify."""
     columns = make_column_transformer(
         (SimpleImputer(strategy="median", add_indicator=True), make_column_selector(dtype_include="number")),
         (OneHotEncoder(handle_unknown="ignore", sparse_output=False), make_column_selector(dtype_exclude="number")),
@@ -64,7 +64,7 @@ def main(n: int = 2000, output: Path | None = None) -> dict[str, dict[str, float
     X, y, truth = customers(n)
     X_train, X_test, y_train, y_test, _, truth = train_test_split(X, y, truth, test_size=0.5, random_state=0)
     methods = {
-        "kernelwright": with_classifier(kw.EmbeddingClassifier(random_state=0)),
+        "kernelwright": kw.EmbeddingClassifier(random_state=0),
         "random forest": with_classifier(RandomForestClassifier(200, random_state=0)),
         "logistic regression": with_classifier(make_pipeline(StandardScaler(), LogisticRegression())),
     }
@@ -78,12 +78,12 @@ def main(n: int = 2000, output: Path | None = None) -> dict[str, dict[str, float
     for name, score in scores.items():
         print(f"{name:<24}{score['accuracy']:8.1%}{score['log loss']:10.3f}{score['error']:12.3f}")
 
-    model = methods["kernelwright"][-1]
-    print(f"\nThe relevance of the columns:\n{_first_lines(model.relevance(), 6)}")
+    model = methods["kernelwright"]
+    print(f"\nWhat it looks at:\n{_first_lines(model.importance(X_test, y_test), 6)}")
     if output is not None:
-        kw.save(methods["kernelwright"], output)
-        same = np.array_equal(kw.load(output).predict_proba(X_test), methods["kernelwright"].predict_proba(X_test))
-        print(f"\nThe pipeline is saved in {output}; predictions after loading are {'equal' if same else 'different'}.")
+        kw.save(model, output)
+        same = np.array_equal(kw.load(output).predict_proba(X_test), model.predict_proba(X_test))
+        print(f"\nThe model is saved in {output}; predictions after loading are {'equal' if same else 'different'}.")
     return scores
 
 

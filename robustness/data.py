@@ -193,7 +193,7 @@ def data_frame(sample: Sample, rng: Random) -> Sample:
 
 
 def sparse(sample: Sample, rng: Random) -> Sample:
-    """Convert to a sparse matrix, which is documented to be refused."""
+    """Convert to a sparse matrix, which some estimators are documented to refuse."""
     return sample.both(csr_array)
 
 
