@@ -136,3 +136,39 @@ class TestDiscrete:
         y = rng.choice(self.values, 4000, p=self.masses[0])
         many = DiscretePrediction(self.values, np.tile(self.masses[0].cumsum(), (4000, 1)))
         assert stats.kstest(many.spread_pit(y, rng), "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.0])
+def test_mass_at_a_border_is_a_censored_normal_one(share):
+    gap, edge, low = 0.05, 1e-6, 0.4
+    found = prediction(share, low=low)
+    knots = np.append(low - edge, found.table.knots)
+    below = np.column_stack([np.zeros(3), 0.3 + 0.7 * found.table.below])
+    smooth = replace(found.smooth, gaps=(gap, 0.0), edge=edge)
+    found = replace(found, smooth=smooth, table=TablePart(knots, below), atoms=(low,), edge=edge)
+    normal = stats.norm.cdf(low + gap, found.smooth.location, found.smooth.scale)
+    mass = share * 0.99 * normal + (1 - share) * 0.3
+    assert found.cdf(np.tile([low - 1e-9, low], (3, 1))) == pytest.approx(np.column_stack([0 * mass, mass]), abs=2e-3)
+    assert found.quantile(0.99 * mass[:, None]).tolist() == [[low]] * 3  # the border itself, not a number near it
+    levels = np.tile(LEVELS, (3, 1))
+    quantiles = found.quantile(levels)
+    assert np.all(np.diff(quantiles) >= 0)
+    above = quantiles > low
+    assert found.cdf(quantiles)[above] == pytest.approx(levels[above], abs=1e-6)
+    edges = np.unique(np.concatenate([[low, low + gap], np.geomspace(low + 1e-7, 12.0, 1500)]))
+    middles = 0.5 * (edges[1:] + edges[:-1])
+    density = np.exp([found.log_density(np.full(3, t)) for t in middles]).T
+    atom = edge * np.exp(found.log_density(np.full(3, low)))
+    assert atom + density @ np.diff(edges) == pytest.approx(np.ones(3), abs=5e-3)
+
+
+def test_a_target_at_an_atom_is_inside_by_the_share_of_its_mass():
+    table = TablePart(np.array([0.0, 1.0 - 1e-6, 1.0, 2.0]), np.array([[0.0, 0.1, 0.9, 1.0]]))
+    smooth = SmoothPart(np.zeros(1), np.ones(1), prediction(0.0).smooth.shape, IdentityMap())
+    found = ContinuousPrediction(smooth, table, np.zeros(1), atoms=(1.0,), edge=1e-6)
+    assert found.quantile(np.array([[0.05, 0.11, 0.5, 0.9, 0.95]])) == pytest.approx(np.array([[0.5, 1, 1, 1, 1.5]]), abs=1e-5)
+    assert found.share_inside(np.array([1.0]), 0.4) == pytest.approx(0.5)  # from 0.3 to 0.7 of 0.1 to 0.9
+    assert [found.share_inside(np.array([t]), 0.9)[0] for t in (0.1, 0.9, 1.9)] == pytest.approx([0, 1, 0])
+    random = np.random.default_rng(0)
+    drawn = [found.spread_pit(np.array([1.0]), random)[0] for _ in range(200)]
+    assert 0.1 <= min(drawn) < 0.15 and 0.85 < max(drawn) <= 0.9

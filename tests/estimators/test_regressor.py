@@ -163,6 +163,25 @@ class TestTargets:
         found = model.quantile(X, [0.0, 0.001, 0.999, 1.0])
         assert (found.min(), found.max()) == (0.0, 1.0)
 
+    @pytest.mark.parametrize("how", [distributions.Stacked, distributions.LocationScale, distributions.Direct])
+    @pytest.mark.parametrize("kind", ["zeros", "censored"])
+    def test_mass_at_an_end_of_the_targets_is_inside_of_intervals(self, how, kind):
+        random = np.random.default_rng(0)
+        X = random.uniform(-2, 2, (800, 1))
+        y = np.sin(2 * X[:, 0]) + 0.5 * random.normal(size=800)
+        if kind == "zeros":
+            y = np.where(random.uniform(size=800) < 0.4, 0.0, np.exp(y))
+            model = EmbeddingRegressor(distribution=how(), learn="median").fit(X[:300], y[:300])
+        else:
+            y = np.clip(y, -0.5, 0.5)
+            model = EmbeddingRegressor(distribution=how(low=-0.5, high=0.5), learn="median").fit(X[:300], y[:300])
+        low, high = model.interval(X[300:]).T
+        inside = (low <= y[300:]) & (y[300:] <= high)
+        assert inside.mean() > 0.87
+        at_end = np.isin(y[300:], [0.0] if kind == "zeros" else [-0.5, 0.5])
+        assert inside[at_end].mean() > 0.87
+        assert np.isin(low, [0.0, -0.5]).any()  # the end itself
+
     def test_several_targets_keep_the_dependence_of_their_residuals(self):
         rng = np.random.default_rng(3)
         X, noise = rng.normal(size=(400, 2)), rng.normal(size=(400, 1))

@@ -90,13 +90,16 @@ class DistributionLink:
             scale.target_map,
             scale.low,
             scale.high,
+            scale.gaps,
+            scale.thresholds.edge,
         )
 
     def _mixture(self, smooth: SmoothPart, table: np.ndarray, share: np.ndarray) -> Prediction:
         scale = self.scale
         if scale.values is None:
             knots = np.append(scale.thresholds.start, scale.thresholds.values)
-            return ContinuousPrediction(smooth, TablePart(knots, np.hstack([np.zeros((len(table), 1)), table])), share)
+            below = TablePart(knots, np.hstack([np.zeros((len(table), 1)), table]))
+            return ContinuousPrediction(smooth, below, share, scale.thresholds.atoms, scale.thresholds.edge)
         between = 0.5 * (scale.values[:-1] + scale.values[1:])
         rounded = smooth.cdf(np.broadcast_to(between, (len(share), len(between))))
         below = share[:, None] * np.hstack([rounded, np.ones((len(share), 1))]) + (1.0 - share)[:, None] * table
@@ -197,5 +200,6 @@ def _miscoverage(link: DistributionLink, rows: LeftOutTarget) -> float:
     """Return by how much the coverage of central 90 % intervals differs from that, if targets are continuous."""
     if link.scale.values is not None:
         return 0.0
-    found = link(rows.location, rows.log_scale, rows.direct, rows.support).cdf(rows.y[:, None])[:, 0]
-    return abs(float(np.average((found > 0.05) & (found < 0.95), weights=rows.weights)) - 0.9)
+    found = link(rows.location, rows.log_scale, rows.direct, rows.support)
+    assert isinstance(found, ContinuousPrediction)
+    return abs(float(np.average(found.share_inside(rows.y, 0.9), weights=rows.weights)) - 0.9)

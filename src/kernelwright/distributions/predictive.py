@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ __all__ = ["ContinuousPrediction", "DiscretePrediction", "Prediction", "SmoothPa
 MOMENT_LEVELS = (np.arange(200) + 0.5) / 200  # at which means of the smooth part are taken
 CRPS_LEVELS = np.concatenate([[1e-5, 1e-4, 1e-3], (np.arange(150) + 0.5) / 150, [1 - 1e-3, 1 - 1e-4, 1 - 1e-5]])
 BISECTIONS = 50
+GAP_SHARE = 0.01  # of the mass of a border that lies between it and the next targets: none may have the density zero
 
 
 class Prediction(ABC):
@@ -51,12 +52,21 @@ class Prediction(ABC):
 
     @abstractmethod
     def spread_pit(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """Return ``F(y)``; for a discrete value, a random number between ``F(y-)`` and ``F(y)``."""
+        """Return ``F(y)``; for a value that has mass, a random number between ``F(y-)`` and ``F(y)``."""
 
 
 @dataclass(frozen=True)
 class SmoothPart:
-    """A location and a scale for each row, of a mapped target, with one shape; truncated to a range."""
+    """A location and a scale for each row, of a mapped target, with one shape; truncated to a range, or censored.
+
+    Parameters
+    ----------
+    gaps : tuple of float
+        Distances from both ends of the range within which the mass lies at the end itself, as does all mass beyond;
+        zero for an end at which no target lies.
+    edge : float
+        Width of the step that stands for the mass at an end in densities.
+    """
 
     location: np.ndarray
     scale: np.ndarray
@@ -64,26 +74,45 @@ class SmoothPart:
     target_map: TargetMap
     low: float = -np.inf
     high: float = np.inf
+    gaps: tuple[float, float] = (0.0, 0.0)
+    edge: float = 1.0
 
     def _standardised(self, t: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
             z = (self.target_map(t) - self.location[:, None]) / self.scale[:, None]
         return np.clip(z, -1e100, 1e100)
 
+    def _below(self, point: float) -> np.ndarray:
+        """Return the distribution function of the line at a point, a column."""
+        return self.shape.cdf(self._standardised(np.full((len(self.location), 1), point)))
+
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the untruncated distribution function at both ends of the range, as columns."""
-        if np.isinf(self.low) and np.isinf(self.high):
-            return np.zeros((1, 1)), np.ones((1, 1))
-        ones = np.ones((len(self.location), 1))
-        first = self.shape.cdf(self._standardised(self.low * ones)) if np.isfinite(self.low) else 0.0 * ones
-        last = self.shape.cdf(self._standardised(self.high * ones)) if np.isfinite(self.high) else ones
-        return np.minimum(first, 1.0 - 1e-9), np.maximum(last, np.minimum(first, 1.0 - 1e-9) + 1e-9)
+        """Return the distribution function of the line at both ends of the range, as columns; 0 and 1 if censored."""
+        truncated = [np.isfinite(end) and gap == 0 for end, gap in zip((self.low, self.high), self.gaps, strict=True)]
+        first = self._below(self.low) if truncated[0] else np.zeros((1, 1))
+        last = self._below(self.high) if truncated[1] else np.ones((1, 1))
+        first = np.minimum(first, 1.0 - 1e-9)
+        return first, np.maximum(last, first + 1e-9)
+
+    def _borders(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the masses at both ends of the range, as columns, with those between them and the next targets."""
+        first, last = self._ends()
+        lower = self._below(self.low + self.gaps[0]) - first if self.gaps[0] > 0 else np.zeros((1, 1))
+        upper = last - self._below(self.high - self.gaps[1]) if self.gaps[1] > 0 else np.zeros((1, 1))
+        return np.clip(lower / (last - first), 0.0, 1.0), np.clip(upper / (last - first), 0.0, 1.0)
 
     def cdf(self, t: np.ndarray) -> np.ndarray:
         """Return the distribution function at points of shape (n, j)."""
         first, last = self._ends()
-        inside = (self.shape.cdf(self._standardised(t)) - first) / (last - first)
-        return np.where(t < self.low, 0.0, np.where(t >= self.high, 1.0, np.clip(inside, 0.0, 1.0)))
+        found = np.clip((self.shape.cdf(self._standardised(t)) - first) / (last - first), 0.0, 1.0)
+        lower, upper = self._borders()
+        if self.gaps[0] > 0:
+            place = (t - self.low) / self.gaps[0]
+            found = np.where(place < 1.0, lower * (1.0 - GAP_SHARE * (1.0 - place)), found)
+        if self.gaps[1] > 0:
+            place = (self.high - t) / self.gaps[1]
+            found = np.where(place < 1.0, 1.0 - upper * (1.0 - GAP_SHARE * (1.0 - place)), found)
+        return np.where(t < self.low, 0.0, np.where(t >= self.high, 1.0, found))
 
     def quantile(self, levels: np.ndarray) -> np.ndarray:
         """Return quantiles at levels of shape (n, j), or (1, j) for all rows alike."""
@@ -91,6 +120,13 @@ class SmoothPart:
         z = self.shape.quantile(first + levels * (last - first))
         with np.errstate(over="ignore"):
             found = self.target_map.inverse(self.location[:, None] + self.scale[:, None] * z)
+        lower, upper = self._borders()
+        if self.gaps[0] > 0:
+            inside = _within_gap(levels, lower)
+            found = np.where(levels < lower, self.low + self.gaps[0] * inside, found)
+        if self.gaps[1] > 0:
+            inside = _within_gap(1.0 - levels, upper)
+            found = np.where(1.0 - levels < upper, self.high - self.gaps[1] * inside, found)
         return np.clip(found, self.low, self.high)
 
     def density(self, t: np.ndarray) -> np.ndarray:
@@ -99,7 +135,12 @@ class SmoothPart:
         z = self._standardised(t)
         with np.errstate(over="ignore", under="ignore"):
             inside = np.exp(self.shape.log_density(z) + self.target_map.log_slope(t)) / self.scale[:, None]
-        return np.where((t < self.low) | (t > self.high), 0.0, inside / (last - first))
+        found = inside / (last - first)
+        for mass, gap, away in zip(self._borders(), self.gaps, (t - self.low, self.high - t), strict=True):
+            if gap > 0:
+                steps = np.where(away > 0, GAP_SHARE / gap, (1.0 - GAP_SHARE) / self.edge)
+                found = np.where(away < gap, mass * steps, found)
+        return np.where((t < self.low) | (t > self.high), 0.0, found)
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean and the variance of each row, over the central 99.5 percent.
@@ -108,6 +149,11 @@ class SmoothPart:
         """
         y = self.quantile(MOMENT_LEVELS[None])
         return y.mean(1), y.var(1)
+
+
+def _within_gap(levels: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Return how far levels below the mass of a border are from it, as shares of the gap: zero for all but a few."""
+    return np.maximum(levels / np.maximum(mass, 1e-300) - (1.0 - GAP_SHARE), 0.0) / GAP_SHARE
 
 
 @dataclass(frozen=True)
@@ -156,11 +202,24 @@ class TablePart:
 
 @dataclass(frozen=True)
 class ContinuousPrediction(Prediction):
-    """``share * smooth + (1 - share) * table``, row by row."""
+    """``share * smooth + (1 - share) * table``, row by row.
+
+    Parameters
+    ----------
+    smooth : SmoothPart
+    table : TablePart
+    share : ndarray
+    atoms : tuple of float
+        Values that have mass.
+    edge : float
+        Width of the step before an atom that stands for its mass.
+    """
 
     smooth: SmoothPart
     table: TablePart
     share: np.ndarray
+    atoms: tuple[float, ...] = ()
+    edge: float = 0.0
 
     def __len__(self) -> int:
         return len(self.share)
@@ -186,7 +245,7 @@ class ContinuousPrediction(Prediction):
         return np.where(t < self.smooth.low, 0.0, np.where(t >= self.smooth.high, 1.0, inside))
 
     def quantile(self, levels: np.ndarray) -> np.ndarray:
-        """Return the quantiles: between those of the two parts, found by bisection.
+        """Return the quantiles: between those of the two parts, found by bisection, or an atom.
 
         Within a row they are sorted: those of levels next to each other start from other brackets, and end with
         another rounding.
@@ -200,12 +259,19 @@ class ContinuousPrediction(Prediction):
         smooth[both] = rows._bisected(levels[both], np.minimum(*found), np.maximum(*found))
         order = levels.argsort(axis=1)
         np.put_along_axis(smooth, order, np.sort(smooth, axis=1), axis=1)
+        for atom in self.atoms:
+            below, upto = self._around(np.full((len(self), 1), atom))
+            smooth = np.where((levels > below) & (levels <= upto), atom, smooth)
         return np.clip(smooth, self.smooth.low, self.smooth.high)
 
+    def _around(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the distribution function without and with the mass at points of shape (n, j)."""
+        return self.cdf(t - self.edge), self.cdf(t)
+
     def _rows(self, chosen: np.ndarray) -> ContinuousPrediction:
-        s = self.smooth
-        smooth = SmoothPart(s.location[chosen], s.scale[chosen], s.shape, s.target_map, s.low, s.high)
-        return ContinuousPrediction(smooth, TablePart(self.table.knots, self.table.below[chosen]), self.share[chosen])
+        smooth = replace(self.smooth, location=self.smooth.location[chosen], scale=self.smooth.scale[chosen])
+        table = replace(self.table, below=self.table.below[chosen])
+        return replace(self, smooth=smooth, table=table, share=self.share[chosen])
 
     def _bisected(self, levels: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         finite = np.isfinite(low) & np.isfinite(high)
@@ -227,7 +293,15 @@ class ContinuousPrediction(Prediction):
         return squared_integral(t, self.cdf(t), y)
 
     def spread_pit(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:  # noqa: D102
-        return self.cdf(y[:, None])[:, 0]
+        below, upto = self._around(y[:, None])
+        return (below + random.uniform(size=(len(y), 1)) * (upto - below))[:, 0]
+
+    def share_inside(self, y: np.ndarray, coverage: float) -> np.ndarray:
+        """Return the share of the mass at each target between the quantiles around the coverage; elsewhere 0 or 1."""
+        below, upto = self._around(y[:, None])
+        low, high = 0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage
+        mass = np.maximum(upto - below, 1e-12)
+        return np.clip((np.minimum(upto, high) - np.maximum(below, low)) / mass, 0.0, 1.0)[:, 0]
 
 
 def crps_grid(prediction: ContinuousPrediction, y: np.ndarray) -> np.ndarray:

@@ -35,6 +35,8 @@ class TargetScale:
     values : ndarray or None
         The possible values of a discrete target.
     thresholds : Thresholds
+    gaps : tuple of float
+        Half of the distance between an end of the range and the next target, if targets lie at this end; else zero.
     """
 
     target_map: TargetMap
@@ -45,6 +47,7 @@ class TargetScale:
     resolution: float
     values: np.ndarray | None
     thresholds: Thresholds
+    gaps: tuple[float, float] = (0.0, 0.0)
 
     @property
     def constant(self) -> bool:
@@ -95,7 +98,8 @@ def describe(y: np.ndarray, weights: np.ndarray, how: Distribution) -> tuple[Tar
         else Thresholds.grid(y, weights, how.n_thresholds, resolution, (low, high))
     )
     identity = IdentityMap()
-    scale = TargetScale(identity, *_moments(y, weights), low, high, resolution, values, thresholds)
+    gaps = (0.0, 0.0) if values is not None else (_gap(distinct - low), _gap(high - distinct))
+    scale = TargetScale(identity, *_moments(y, weights), low, high, resolution, values, thresholds, gaps)
     return scale, _maps(y, weights, scale, how.transform)
 
 
@@ -117,6 +121,11 @@ def _range(y: np.ndarray, weights: np.ndarray, how: Distribution) -> tuple[float
         return low, high
     mean, spread = _moments(y, weights)
     return (0.0 if y.min() >= 0 and spread > 0.5 * mean else -np.inf), np.inf
+
+
+def _gap(distances: np.ndarray) -> float:
+    """Return half the least distance of other targets from the end of a range at which targets lie; else zero."""
+    return 0.5 * float(distances[distances > 0].min()) if distances.min() == 0 and distances.max() > 0 else 0.0
 
 
 def lattice(distinct: np.ndarray) -> float:

@@ -30,10 +30,16 @@ class Thresholds:
         The last one is never exceeded, so it has no column.
     start : float
         Value below which there is no mass.
+    atoms : tuple of float
+        Thresholds that have mass, which their step stands for.
+    edge : float
+        Width of these steps.
     """
 
     values: np.ndarray
     start: float
+    atoms: tuple[float, ...] = ()
+    edge: float = 0.0
 
     @classmethod
     def exact(cls, y: np.ndarray) -> Thresholds:
@@ -71,7 +77,9 @@ class Thresholds:
         values = np.concatenate([between, atoms + above, atoms + above - step])
         values = np.unique(np.concatenate([values, *_borders(distinct, limits, edge)]).clip(*limits))
         values = values[np.append(True, np.diff(values) > 1e-9 * max(np.ptp(values), 1e-300))]
-        return cls(*_with_ends(values, distinct, weighted_quantile(y, weights, np.array([0.01, 0.99])), limits, edge))
+        ends = _with_ends(values, distinct, weighted_quantile(y, weights, np.array([0.01, 0.99])), limits, edge)
+        exact = set(distinct[[0, -1]]) & set(limits) | set(atoms if resolution == 0 else [])
+        return cls(*ends, tuple(sorted(map(float, exact))), edge)
 
     @property
     def roots(self) -> np.ndarray:
