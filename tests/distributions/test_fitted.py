@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from kernelwright.distributions import Stacked
 from kernelwright.distributions.fitted import NARROWED, LeftOutTarget, fit_distribution, log_residuals
@@ -57,6 +58,23 @@ def test_intervals_of_a_location_and_scale_cover_what_they_state():
     low, high = found.quantile(np.tile([0.05, 0.95], (2000, 1))).T
     covered = (new.y >= low) & (new.y <= high)
     assert covered.mean() == pytest.approx(0.9, abs=0.03)
+
+
+def test_intervals_beside_a_broad_direct_estimate_cover_what_they_state():
+    n, off, broad = 2500, 0.2, 2.0
+    scale, rows, marginal = left_out(n, seed=1, off=off)
+
+    def with_broad(rows, seed):
+        rng = np.random.default_rng(seed)
+        location, spread = rng.normal(size=(n, 1)), broad * rng.uniform(0.2, 1.0, (n, 1))
+        t = scale.thresholds
+        return replace(rows, direct=stats.norm.cdf(t.values[:-1], location, spread) * t.roots)
+
+    link = fit_distribution(scale, with_broad(rows, 1), marginal, None)
+    assert link.direct > 0.1
+    new = with_broad(left_out(n, seed=2, off=off)[1], 2)
+    low, high = link(new.location, new.log_scale, new.direct, np.ones(n)).quantile(np.tile([0.05, 0.95], (n, 1))).T
+    assert np.mean((low <= new.y) & (new.y <= high)) == pytest.approx(0.9, abs=0.03)
 
 
 def test_zero_residuals_do_not_rule_the_scale():

@@ -166,7 +166,9 @@ def test_a_target_at_an_atom_is_inside_by_the_share_of_its_mass():
     table = TablePart(np.array([0.0, 1.0 - 1e-6, 1.0, 2.0]), np.array([[0.0, 0.1, 0.9, 1.0]]))
     smooth = SmoothPart(np.zeros(1), np.ones(1), prediction(0.0).smooth.shape, IdentityMap())
     found = ContinuousPrediction(smooth, table, np.zeros(1), atoms=(1.0,), edge=1e-6)
-    assert found.quantile(np.array([[0.05, 0.11, 0.5, 0.9, 0.95]])) == pytest.approx(np.array([[0.5, 1, 1, 1, 1.5]]), abs=1e-5)
+    assert found.quantile(np.array([[0.05, 0.11, 0.5, 0.9, 0.95]])) == pytest.approx(
+        np.array([[0.5, 1, 1, 1, 1.5]]), abs=1e-5
+    )
     assert found.share_inside(np.array([1.0]), 0.4) == pytest.approx(0.5)  # from 0.3 to 0.7 of 0.1 to 0.9
     assert [found.share_inside(np.array([t]), 0.9)[0] for t in (0.1, 0.9, 1.9)] == pytest.approx([0, 1, 0])
     random = np.random.default_rng(0)
