@@ -22,7 +22,7 @@ class NumericalRepairWarning(UserWarning):
 
 
 class CollapseWarning(UserWarning):
-    """Learning ended at the constant predictor: the complexity term outweighed the data."""
+    """Learning ended at the constant predictor: the complexity term outweighed the data, or no row is near another."""
 
 
 class OverfitWarning(UserWarning):

@@ -264,3 +264,16 @@ def test_noise_on_small_tables_costs_almost_nothing():
         predicted = EmbeddingRegressor(random_state=0).fit(X[:n], y[:n]).predict(X[n:])
         lost.append(np.mean((y[n:] - predicted) ** 2 - (y[n:] - y[:n].mean()) ** 2) / y[n:].var())
     assert np.mean(lost) < 0.02
+
+
+def test_a_target_that_drowns_all_others_and_very_few_rows_are_reported():
+    X, y = np.random.default_rng(0).normal(size=(2, 60, 1))
+    drowned = y[:, 0].copy()
+    drowned[7] = 1e9
+    with pytest.warns(UserWarning, match="The target 1e\\+09 is far from all others"):
+        EmbeddingRegressor(learn=None).fit(X, drowned)
+    with pytest.warns(UserWarning, match="only 2 rows with a target"):
+        EmbeddingRegressor(learn=None).fit(X[:2], y[:2, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        EmbeddingRegressor(learn=None).fit(X, y[:, 0])

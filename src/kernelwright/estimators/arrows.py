@@ -27,6 +27,7 @@ from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.inputs.targets import Targets
 from kernelwright.kernels import FeatureKernel, Kernel, Tabular
 from kernelwright.learning import Choice, LearningMethod, LearningTask, Step, choose
+from kernelwright.learning.collapse import warn_of_lonely_rows
 from kernelwright.numerics.memory import check_memory
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import Loss
@@ -38,6 +39,7 @@ from kernelwright.solvers.solution import LEFT_OUT_ROWS
 __all__ = [
     "FitPlan",
     "Prepared",
+    "choose_for",
     "described_rows",
     "embedded_rows",
     "embedding_of",
@@ -166,7 +168,15 @@ def _fitted_scaler(rows: Dataset, plan: FitPlan, counts: np.ndarray) -> tuple[An
 
 
 def learn(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.Generator) -> Choice:
-    """Choose the kernel and the ridge."""
+    """Choose the kernel and the ridge; warn if rows that are not near each other are all that a given kernel sees."""
+    choice = choose_for(data, plan, solver, random)
+    if not plan.default_kernel and plan.kernel.takes_vectors:
+        warn_of_lonely_rows(choice.kernel, data)
+    return choice
+
+
+def choose_for(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.Generator) -> Choice:
+    """Choose the kernel and the ridge for these rows."""
     task = LearningTask(
         plan.kernel,
         data.with_groups_in_order(),

@@ -22,7 +22,7 @@ from kernelwright.inputs.dataset import ClassInfo, Dataset, check_classes, check
 from kernelwright.inputs.frames.given import is_frame, pandas_frame
 from kernelwright.inputs.frames.given_rows import GivenRows, training_rows
 from kernelwright.inputs.layout import TableLayout
-from kernelwright.inputs.numbers import NumberInfo, check_numbers, weights_of_numbers, without_gaps
+from kernelwright.inputs.numbers import NumberInfo, check_numbers, warn_of_numbers, weights_of_numbers, without_gaps
 from kernelwright.inputs.sparse_tables import check_sparse, is_sparse
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Angular, FeatureKernel, Kernel, Precomputed, Tabular
@@ -172,6 +172,7 @@ def check_number_rows(
     names = counted_groups(groups, counted)
     kept = there.copy()
     kept[there] = counted
+    warn_of_numbers(numbers[counted])
     info = NumberInfo(numbers.shape[1], one_column, bool(np.ptp(weights) > 0), unit)
     if not kernel.takes_vectors:
         points = kernel.encode_training(X)[torch.from_numpy(counted)]

@@ -26,7 +26,7 @@ from kernelwright.distributions.transforms import IdentityMap, TargetMap
 from kernelwright.embedding.dual import embed
 from kernelwright.embedding.fitted import FittedEmbedding
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.estimators.arrows import FitPlan, gather, learn
+from kernelwright.estimators.arrows import FitPlan, choose_for, gather
 from kernelwright.inputs.dataset import Dataset
 from kernelwright.kernels import Kernel
 from kernelwright.learning import Auto, EmpiricalRisk, Given, Rademacher
@@ -115,7 +115,7 @@ def _best_map(
     small = for_numbers(small, targets)
     data, _, _ = gather(rows, small)
     y = targets.decode(data.targets)[:, 0]
-    learned = learn(replace(data, targets=ranks(y), prior=torch.zeros(1).double()), small, Exact(), random)
+    learned = choose_for(replace(data, targets=ranks(y), prior=torch.zeros(1).double()), small, Exact(), random)
     with torch.no_grad():
         K = learned.kernel.matrix(data.points)
     scores = [_score_of_map(scale.mapped(each, y, data.weights.numpy()), y, K, data) for each in maps]

@@ -16,9 +16,18 @@ from kernelwright.inputs.arrays import plain
 from kernelwright.inputs.weights import row_weights
 from kernelwright.storage.saved import saved
 
-__all__ = ["NumberInfo", "as_numbers", "check_numbers", "weights_of_numbers", "without_gaps"]
+__all__ = [
+    "NumberInfo",
+    "as_numbers",
+    "check_numbers",
+    "warn_of_numbers",
+    "weights_of_numbers",
+    "without_gaps",
+]
 
 LARGEST = 1e150  # its square can still be computed
+FEW = 5  # rows, of which fewer say next to nothing
+EXTREME = 1e6  # interquartile ranges that all targets together span
 TEXT = "Targets must be numbers. Got {value!r} at row {row}. For classes use EmbeddingClassifier."
 
 
@@ -86,6 +95,26 @@ def check_numbers(y: Any) -> tuple[np.ndarray, bool]:
     if len(numbers) and np.nanmax(np.abs(numbers), initial=0.0) > LARGEST:
         raise ValueError(f"Input y contains values beyond {LARGEST:g}. Divide the target by a constant first.")
     return numbers + 0.0, one  # + 0.0: negative zero equals zero
+
+
+def warn_of_numbers(y: np.ndarray) -> None:
+    """Warn if the targets, a column for each, are too few to learn from, or if a few of them drown all others."""
+    if 1 < len(y) < FEW:
+        warnings.warn(
+            f"There are only {len(y)} rows with a target. Predictions are little more than their mean, and intervals "
+            "are a guess.",
+            stacklevel=4,
+        )
+    for column in y.T:
+        lower, middle, upper = np.quantile(column, [0.25, 0.5, 0.75])
+        if np.ptp(column) > EXTREME * (upper - lower) > 0:
+            worst = column[np.abs(column - middle).argmax()]
+            warnings.warn(
+                f"The target {worst:g} is far from all others: half of them lie between {lower:g} and {upper:g}. Means "
+                "and squared errors are those of this row alone. If it is an error, leave it out; otherwise cap the "
+                "target, or use its logarithm.",
+                stacklevel=4,
+            )
 
 
 def without_gaps(X: Any, y: np.ndarray, *columns: Any) -> tuple[Any, ...]:

@@ -11,11 +11,14 @@ from torch import Tensor
 from kernelwright.embedding.dual import embed
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import CollapseWarning
-from kernelwright.kernels import Kernel
+from kernelwright.kernels import FeatureKernel, Kernel
+from kernelwright.kernels.vector import HasLengthScales
 
-__all__ = ["warn_of_collapse", "warn_of_collapsed_network"]
+__all__ = ["warn_of_collapse", "warn_of_collapsed_network", "warn_of_lonely_rows"]
 
 ALIKE = 0.02  # mean deviation below which the outputs of all rows count as equal
+LONELY = 1e-3  # similarity with the nearest other row, of rows that say nothing about each other
+LOOKED_AT = 200  # rows whose nearest other row is looked for
 SHARE_OF_VARIANCE = 2e-3  # of the targets, which may have any scale: the same for outputs of less variance than that
 
 
@@ -44,6 +47,34 @@ def warn_of_collapsed_network(left_out: Tensor, complexity: float, tau: float) -
         _warn(
             f"Use a smaller complexity_weight (tau is {tau:.3g}), a wider network or a lower learning rate.",
             stacklevel=5,
+        )
+
+
+def warn_of_lonely_rows(kernel: Kernel, data: TrainingSet) -> None:
+    """Warn if length scales are so short that most rows are similar to no other: then nothing can be learned.
+
+    Random features err by about ``1/sqrt(p)``, the largest of n such errors by ``sqrt(2 log n / p)``.
+    """
+    rows = data.sample(2000, torch.Generator().manual_seed(0)).points
+    if not any(isinstance(part, HasLengthScales) for part in kernel.modules()) or not torch.is_tensor(rows):
+        return
+    level, n = LONELY, len(rows)
+    if isinstance(kernel, FeatureKernel):
+        level = max(LONELY, 1.5 * math.sqrt(2.0 * math.log(n + 1.0) / kernel.features.n_features))
+    if n < 3 or level > 0.5:
+        return
+    chosen = torch.linspace(0, n - 1, min(n, LOOKED_AT)).long()
+    with torch.no_grad():
+        sizes = kernel.diag(rows).clamp(min=1e-300).sqrt()
+        nearest = (kernel.forward(rows[chosen], rows) / sizes / sizes[chosen, None]).abs()
+        nearest[torch.arange(len(chosen)), chosen] = 0.0
+    if float(nearest.amax(1).median()) < level:
+        warnings.warn(
+            "Most rows are similar to no other row, so the outputs are nearly the same for all new rows. The length "
+            "scales of the kernel are far shorter than the distances between rows. Set scale='standard', start with "
+            "lengthscale='median', or use the default kernel, which finds its scales.",
+            CollapseWarning,
+            stacklevel=4,
         )
 
 
