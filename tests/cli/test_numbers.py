@@ -1,6 +1,7 @@
 """Numbers on the command line: fit, predict and evaluate."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.metrics import r2_score
 
 import kernelwright
 from kernelwright.cli import run
+from kernelwright.cli.number_scoring import number_words
+from kernelwright.evaluation import NumberEvaluation, around_residuals
 
 
 def homes(n, seed):
@@ -198,3 +201,14 @@ def test_very_few_rows_are_learned_or_refused_in_words(tmp_path, capsys):
     assert run([*line, "--no-cv"]) == 0
     assert run(["predict", str(tmp_path / "m.kw"), str(tmp_path / "t.csv")]) == 0
     assert len(capsys.readouterr().out.splitlines()) >= 4
+
+
+@pytest.mark.parametrize(
+    ("reach", "words"), [(0.0, "because many numbers are equal"), (1e-9, "too wide"), (-0.25, "too narrow")]
+)
+def test_intervals_with_numbers_at_their_ends_are_not_called_too_wide(reach, words):
+    y = np.repeat([0.0, 1.0], 300)
+    found = around_residuals(y, np.zeros(1), y)
+    found = replace(found, low=-reach * np.ones(600), high=(1 + reach) * np.ones(600))
+    (said,) = number_words(NumberEvaluation.of(found, y))
+    assert words in said

@@ -191,3 +191,13 @@ def test_intervals_are_judged(rng, factor, sentence):
     ends = np.tile(1.645 * factor * np.array([-1, 1]), (1000, 1))
     judged = dataclasses.replace(judged, y=y, weights=zeros + 1, mean=zeros, interval=ends, pit=pit, crps=zeros)
     assert sentence in habit(judged, PITDisplay.from_predictions(pit[:, 1]))
+
+
+@pytest.mark.parametrize(("high", "sentence"), [(1.0, "frequent values"), (0.5, "too narrow")])
+def test_intervals_of_a_target_with_frequent_values_are_judged(rng, high, sentence):
+    judged = left_out_rows(number_model(number_table(60), learn=None).pipeline[-1])
+    y = np.where(np.arange(1000) < 400, 0.0, rng.uniform(0.01, 1, 1000))
+    zeros, pit = np.zeros(1000), np.column_stack([np.where(y > 0, 0.4 + 0.6 * y, 0.0), 0.4 + 0.6 * y])
+    ends = np.tile([0.0, high], (1000, 1))
+    judged = dataclasses.replace(judged, y=y, weights=zeros + 1, mean=zeros, interval=ends, pit=pit, crps=zeros)
+    assert sentence in habit(judged, PITDisplay.from_predictions(np.where(y > 0, pit[:, 1], rng.uniform(0, 0.4, 1000))))

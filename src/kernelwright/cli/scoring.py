@@ -106,7 +106,7 @@ def show_comparison(evaluation: Evaluation | NumberEvaluation) -> None:
         return
     _say_verdict("CRPS", {name: rival.gain for name, rival in evaluation.rivals.items()})
     _say_verdict("Squared error", {name: rival.error_gain for name, rival in evaluation.rivals.items()})
-    for sentence in number_words(evaluation.scores):
+    for sentence in number_words(evaluation):
         say(sentence)
 
 
@@ -187,7 +187,7 @@ def show_evaluation(result: Evaluation | NumberEvaluation, model: TabularModel) 
     if TRAINING in scores:
         say(f"'{TRAINING}' are the scores of its cross-validation on {model.settings.get('table', 'its own table')}.")
     if isinstance(result, NumberEvaluation):
-        for sentence in number_words(result.scores):
+        for sentence in number_words(result):
             say(sentence)
         show_hardest_numbers(result)
         return

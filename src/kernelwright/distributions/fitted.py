@@ -29,8 +29,8 @@ MISCOVERED = 0.25  # one hundredth of coverage counts as much as a quarter of a 
 LARGEST_WEIGHT = 0.99  # of a table of thresholds, which has no tails: no target may have the density zero
 WIDEST = 2.0  # the log of a scale that follows a trend, in deviations of the target
 SMALLEST_WEIGHT = 0.02  # of a part that is worth its columns
-# Of the weight with the least CRPS. The tails of that mixture are too broad, which makes up for what leave-one-out errors
-# do not see, the learning of the kernel. It matters less for more rows: from JUDGED rows on, smaller weights are tried.
+# Of the weight with the least CRPS. The tails of that mixture are too broad, which makes up for what leave-one-out
+# errors do not see, the learning of the kernel. From JUDGED rows on, that matters less, and smaller weights are tried.
 SHARES_OF_BEST = (1.0, 0.75, 0.5, 0.25)
 
 
