@@ -193,7 +193,7 @@ def test_intervals_are_judged(rng, factor, sentence):
     assert sentence in habit(judged, PITDisplay.from_predictions(pit[:, 1]))
 
 
-@pytest.mark.parametrize(("high", "sentence"), [(1.0, "frequent values"), (0.5, "too narrow")])
+@pytest.mark.parametrize(("high", "sentence"), [(1.0, "or frequent ones"), (0.5, "too narrow")])
 def test_intervals_of_a_target_with_frequent_values_are_judged(rng, high, sentence):
     judged = left_out_rows(number_model(number_table(60), learn=None).pipeline[-1])
     y = np.where(np.arange(1000) < 400, 0.0, rng.uniform(0.01, 1, 1000))

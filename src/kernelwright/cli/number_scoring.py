@@ -42,7 +42,7 @@ def number_words(result: NumberEvaluation) -> list[str]:
     inside = (found.low < result.actual) & (result.actual < found.high)
     if kind == "wide" and inside.mean() < COVERAGE:  # without numbers at the ends, they would hold too few
         return [
-            f"The intervals hold {100 * coverage.value:.1f} % of the numbers, more than {100 * COVERAGE:.0f} %, because "
+            f"The intervals hold {100 * coverage.value:.1f} % of the numbers, and not {100 * COVERAGE:.0f} %, because "
             "many numbers are equal: an interval holds all that are equal to its ends."
         ]
     return [

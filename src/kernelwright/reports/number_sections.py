@@ -31,6 +31,7 @@ __all__ = [
 
 MOST_FANS = 4
 TENTHS = 2.8  # standard errors, for ten comparisons
+AT_ENDS = 0.05  # share of targets that are equal to an end of their interval, of targets with frequent values
 FAN_ROWS = 5000  # training rows that are enough for the range of a column
 SHARES = ("R²", "coverage")  # scores that are shown in percent
 MEANINGS = {
@@ -152,10 +153,10 @@ def habit(judged: JudgedRows, pit: PITDisplay) -> str:
     said = f"{percent(share.value)} of the 90 % intervals contain the target"
     if share.high < COVERAGE:
         return f"{said}: they are too narrow."
+    between = (judged.interval[:, 0] < judged.y) & (judged.y < judged.interval[:, 1])
+    if share.value > COVERAGE and share.value - np.average(between, weights=judged.weights) > AT_ENDS:
+        return f"{said}; intervals of a target with few values, or frequent ones, contain it more often than they say."
     if share.low > COVERAGE:
-        between = (judged.interval[:, 0] < judged.y) & (judged.y < judged.interval[:, 1])
-        if np.average(between, weights=judged.weights) < COVERAGE:  # without the targets at their ends
-            return f"{said}; intervals of a target with frequent values contain it more often than they say."
         return f"{said}: they are wider than necessary."
     low, high = pit.band
     m = len(pit.shares)
