@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 
 import kernelwright
 from kernelwright.cli import run
-from kernelwright.cli.number_scoring import number_words
+from kernelwright.cli.number_scoring import number_score_tables, number_words
 from kernelwright.evaluation import NumberEvaluation, around_residuals
 
 
@@ -212,3 +212,11 @@ def test_intervals_with_numbers_at_their_ends_are_not_called_too_wide(reach, wor
     found = replace(found, low=-reach * np.ones(600), high=(1 + reach) * np.ones(600))
     (said,) = number_words(NumberEvaluation.of(found, y, protocol="by hand"))
     assert words in said
+
+
+def test_a_share_of_nothing_has_no_sign():
+    y = np.arange(10.0)
+    found = NumberEvaluation.of(around_residuals(np.full(10, 4.5001), y - 4.5, y), y, protocol="by hand")
+    assert -1e-4 < found.scores.r2.value < 0
+    (row,) = number_score_tables({"mean": found.scores})["Scores"]
+    assert row["R^2"].startswith("0.000 (")

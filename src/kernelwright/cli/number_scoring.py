@@ -82,7 +82,7 @@ def span(texts: Iterable[str], unit: str = "") -> str:
 def _share(score: Score) -> str:
     if math.isnan(score.value):
         return "undefined"
-    return span(f"{each:.3f}" for each in (score.value, score.low, score.high))
+    return span(f"{round(each, 3) + 0.0:.3f}" for each in (score.value, score.low, score.high))  # 0.000, and not -0.000
 
 
 def _percent(score: Score) -> str:
