@@ -25,7 +25,8 @@ __all__ = ["LARGEST_WEIGHT", "DistributionLink", "LeftOutTarget", "fit_distribut
 
 JUDGED = 2000  # left-out rows that are enough to weigh the two parts
 NARROWED = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
-MISCOVERED = 0.25  # one hundredth of coverage counts as much as a quarter of a hundredth of the CRPS
+# One hundredth of coverage counts as much as this share of a hundredth of the CRPS: for few rows, and for many.
+MISCOVERED, MISCOVERED_OF_MANY = 0.25, 0.5
 LARGEST_WEIGHT = 0.99  # of a table of thresholds, which has no tails: no target may have the density zero
 WIDEST = 2.0  # the log of a scale that follows a trend, in deviations of the target
 SMALLEST_WEIGHT = 0.02  # of a part that is worth its columns
@@ -165,29 +166,28 @@ def fit_distribution(
     link = DistributionLink(scale, shape, 0.0 if direct is None else direct, marginal, trust, trend=trend)
     if direct is not None or rows.direct is None:
         return link
-    some, shares = rows.some(JUDGED), SHARES_OF_BEST if len(rows.y) >= JUDGED else SHARES_OF_BEST[:1]
-    _, weight, narrowed = min((each for n in NARROWED for each in _stacked(link, some, n, shares)), key=itemgetter(0))
+    _, weight, narrowed = min((each for n in NARROWED for each in _stacked(link, rows, n)), key=itemgetter(0))
     return replace(link, direct=weight, narrowed=narrowed) if weight >= SMALLEST_WEIGHT else link
 
 
-def _stacked(
-    link: DistributionLink, rows: LeftOutTarget, narrowed: float, shares: Sequence[float]
-) -> list[tuple[float, float, float]]:
+def _stacked(link: DistributionLink, rows: LeftOutTarget, narrowed: float) -> list[tuple[float, float, float]]:
     """Return the score, the weight of the direct estimate and ``narrowed``, for shares of the weight of least CRPS.
 
     The CRPS is quadratic in the weight.
     """
-    link = replace(link, narrowed=narrowed)
+    link, many = replace(link, narrowed=narrowed), len(rows.y) >= JUDGED and link.scale.values is None
+    rows = rows.some(JUDGED)
     smooth_score, direct_score, both_score = _quadratic(link, rows)
     curvature = smooth_score + direct_score - 2.0 * both_score
     # With all weight on the direct estimate, scales beside it would differ by rounding only.
     largest = 1.0 if link.scale.values is not None else LARGEST_WEIGHT
     best = min(max((smooth_score - both_score) / curvature, 0.0), largest) if curvature > 0 else 0.0
     found = []
-    for w in best * np.array(shares if link.scale.values is None else shares[:1]):
+    for w in best * np.array(SHARES_OF_BEST if many else SHARES_OF_BEST[:1]):
         value = w * w * direct_score + (1 - w) ** 2 * smooth_score + 2 * w * (1 - w) * both_score
         missed = _miscoverage(replace(link, direct=float(w)), rows)
-        found.append((value * (1.0 + MISCOVERED * missed), float(w), narrowed))
+        price = 1.0 + (MISCOVERED_OF_MANY if many else MISCOVERED) * missed
+        found.append((value * price, float(w), narrowed))
     return found
 
 
