@@ -23,6 +23,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["LARGEST_WEIGHT", "DistributionLink", "LeftOutTarget", "fit_distribution", "log_residuals"]
 
 JUDGED = 2000  # left-out rows that are enough to weigh the two parts
+MANY = 1000  # left-out rows whose coverage says what that of new rows will be
 NARROWED = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
 # One hundredth of coverage counts as much as this share of a hundredth of the CRPS: for few rows, and for many.
 MISCOVERED, MISCOVERED_OF_MANY = 0.25, 0.5
@@ -30,7 +31,7 @@ LARGEST_WEIGHT = 0.99  # of a table of thresholds, which has no tails: no target
 WIDEST = 2.0  # the log of a scale that follows a trend, in deviations of the target
 SMALLEST_WEIGHT = 0.02  # of a part that is worth its columns
 # Of the weight with the least CRPS. The tails of that mixture are too broad, which makes up for what leave-one-out
-# errors do not see, the learning of the kernel. From JUDGED rows on, that matters less, and smaller weights are tried.
+# errors do not see, the learning of the kernel. From MANY rows on, that matters less, and smaller weights are tried.
 SHARES_OF_BEST = (1.0, 0.75, 0.5, 0.25)
 
 
@@ -174,7 +175,7 @@ def _stacked(link: DistributionLink, rows: LeftOutTarget, narrowed: float) -> li
 
     The CRPS is quadratic in the weight.
     """
-    link, many = replace(link, narrowed=narrowed), len(rows.y) >= JUDGED and link.scale.values is None
+    link, many = replace(link, narrowed=narrowed), len(rows.y) >= MANY and link.scale.values is None
     rows = rows.some(JUDGED)
     smooth_score, direct_score, both_score = _quadratic(link, rows)
     curvature = smooth_score + direct_score - 2.0 * both_score
