@@ -98,6 +98,16 @@ def test_the_dtype_and_the_user_decide_what_is_a_category():
     assert (mixed[0], mixed[1].words) == ("category", ("1", "2", "a"))
 
 
+def test_a_mask_says_which_columns_are_categories():
+    frame = pd.DataFrame({"a": [1.5, 2.5, 1.5], "b": [1, 2, 2], "c": [0.5, 0.1, 0.3]})
+    for mask in ([False, True, False], np.array([False, True, False])):
+        kinds = [column.kind for column in FrameReader.of(frame, categorical=mask).columns]
+        assert kinds == ["number", "category", "number"]
+    assert FrameReader.of(frame, categorical=None).columns == FrameReader.of(frame).columns
+    with pytest.raises(ValueError, match="True or False for each of the 3 columns"):
+        FrameReader.of(frame, keep=[True, False])
+
+
 DATES = {
     "dtype": pd.to_datetime(["2020-05-01", None, "1988-04-28"] * 5),
     "zone": pd.to_datetime(["2020-05-01T02:00", None, "1988-04-28T02:00"] * 5).tz_localize("Europe/Berlin"),
