@@ -45,7 +45,7 @@ class Column:
         A sentence about a choice that the user may want to change, or "".
     form : str
         How the cells are written if they are text: for a date "day-first", "month-first" or "" (not ambiguous); for a
-        number "clock" if these are times of day.
+        number "clock" if these are times of day, "duration" if these are durations; for a date "compact" for 19880428.
     ordered : bool
         Whether the order of the categories matters.
     """
