@@ -33,7 +33,7 @@ def test_fit_shows_columns_and_how_good_the_model_is(files, tmp_path, capsys, mo
         "cross-validation with 2 folds",
         "clearly better than majority class",
         "What it looks at: log loss added when a column is shuffled",
-        "No clear help at new rows",
+        "No clear help at these rows",
         "saved in",
     ):
         assert words in out

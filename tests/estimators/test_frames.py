@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from scipy.sparse import random as random_matrix
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -191,3 +192,55 @@ def test_importances_have_an_entry_for_each_column_of_the_frame(names):
     assert len(found) == model.n_features_in_ == 3
     assert found[0] == 0.0 < found[1:].min()
     assert found.sum() == pytest.approx(1.0)
+
+
+GAPLESS = {
+    "kernel": kw.EmbeddingClassifier(kernels.Gaussian("median"), learn=None, random_state=0),
+    "network": kw.EmbeddingNetworkClassifier(training=networks.Training(max_epochs=5), random_state=0),
+    "machine": kw.KreinSVC(),
+    "two stages": kw.LearnedKernelClassifier(),
+    "learned": kw.HyperKernelRidge(random_state=0),
+    "support vectors": kw.HyperKernelSVR(C=1.0, random_state=0),
+}
+
+
+@pytest.mark.parametrize("model", GAPLESS.values(), ids=GAPLESS)
+def test_new_gaps_in_a_frame_of_numbers_lie_at_the_mean_of_their_column(model, tmp_path):
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"a": random.normal(size=50), "b": random.integers(0, 9, 50)})
+    kw.save(clone(model).fit(X, X["a"] + 0.2 * X["b"] > 0.8), tmp_path / "m.kw")
+    model = kw.load(tmp_path / "m.kw")
+    filled = X[:4].assign(b=X["b"].mean())
+    for gaps in (
+        X[:4].assign(b=np.nan),
+        X[:4].assign(b=pd.NA),
+        X[:4].astype(object).assign(b=["NA", None, np.nan, ""]),
+    ):
+        np.testing.assert_allclose(model.predict(gaps), model.predict(filled))
+    with pytest.raises(ValueError, match="'b' held numbers in training, but the table has 'many' in row 2"):
+        model.predict(X[:4].astype(object).assign(b=[1, "many", 2, 3]))
+    with pytest.raises(ValueError, match="dates or durations"):
+        model.predict(X[:4].assign(b=pd.Timestamp("2020-01-01")))
+    with pytest.warns(UserWarning, match="feature names"), pytest.raises(ValueError, match="NaN"):
+        model.predict(np.full((4, 2), np.nan))
+
+
+def test_frames_of_sparse_numbers_without_names():
+    X = pd.DataFrame.sparse.from_spmatrix(random_matrix(60, 4, density=0.5, format="csr", random_state=0))
+    y = X.to_numpy().sum(axis=1) > 1
+    dense = kw.EmbeddingClassifier(learn=None, random_state=0).fit(X.to_numpy(), y)
+    model = kw.EmbeddingClassifier(learn=None, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), dense.predict_proba(X.to_numpy()))
+
+
+LEARNERS = (kw.HyperKernelRidge(), kw.HyperKernelSVR(C=1.0), kw.KreinSVC(), kw.LearnedKernelClassifier())
+
+
+@pytest.mark.parametrize("model", [*LEARNERS, kw.ConditionalMeanEmbedding()], ids=lambda model: type(model).__name__)
+def test_every_learner_says_what_was_done_and_can_be_overruled(model):
+    X, y = table(n=60)
+    X = X[["customer", "new", "town"]].assign(code=np.arange(60) % 3)
+    with pytest.warns(ColumnWarning, match="customer .* uses them anyway"):
+        assert [column.used for column in clone(model).fit(X, y).columns_] == [False, True, True, True]
+    found = clone(model).set_params(keep=["customer"], categorical=["code"]).fit(X, y).columns_
+    assert [column.kind for column in found] == ["number", "boolean", "category", "category"]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from sklearn.base import BaseEstimator
 
+from kernelwright import KreinSVC
 from kernelwright.inputs import arrays as border
 
 EXPECTED = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -116,3 +117,13 @@ def test_whole_numbers_beyond_63_bits_keep_their_size():
     np.testing.assert_array_equal(border.validate_data(BaseEstimator(), given, dtype=np.float64), expected)
     np.testing.assert_array_equal(border.as_matrix(given), expected)
     np.testing.assert_array_equal(border.as_matrix(torch.from_numpy(given)), expected)
+
+
+def test_gaps_and_text_in_arrays_are_answered_by_what_to_do():
+    with pytest.raises(ValueError, match=r"contains NaN.*pass a data frame to fit, or fill") as found:
+        border.validate_data(KreinSVC(), np.array([[1.0], [np.nan]]))
+    assert "HistGradientBoosting" not in str(found.value)
+    with pytest.raises(ValueError, match=r"'a'. Pass a data frame to fit: .* become categories"):
+        border.validate_data(KreinSVC(), np.array([["a"], ["b"]], dtype=object), dtype=np.float64)
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        border.validate_data(KreinSVC(), [[1.0], [1.0, 2.0]])

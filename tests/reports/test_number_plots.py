@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelwright import EmbeddingRegressor
 from kernelwright.reports import CoverageDisplay, PITDisplay, PredictedActualDisplay
 from kernelwright.reports.number_plots import pit_limits
+from kernelwright.reports.page import Picture
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +170,7 @@ def test_the_last_step_of_a_pipeline_is_asked(fitted):
 def test_of_very_many_rows_some_are_drawn(rng):
     y = rng.normal(size=10_000)
     display = PredictedActualDisplay.from_predictions(y, y)
-    assert sum(len(points.get_offsets()) for points in display.points_) == 3000
+    assert sum(len(points.get_offsets()) for points in display.points_) == 1500
     assert display.points_[0].get_offsets()[:, 0].max() == y.max()
 
 
@@ -180,3 +181,12 @@ def test_bad_arguments_are_refused():
         PredictedActualDisplay.from_predictions([1.0, 2.0], [1.0])
     with pytest.raises(ValueError, match="lower end first"):
         CoverageDisplay.from_predictions([1.0], [[2.0, 1.0]])
+
+
+@pytest.mark.parametrize("kind", ["actual", "residual"])
+def test_a_plot_of_many_rows_is_small(rng, kind):
+    mean = rng.uniform(size=9000)
+    y = mean + rng.normal(size=9000)
+    drawn = PredictedActualDisplay.from_predictions(y, mean, np.column_stack([mean - 1.5, mean + 1.5]), kind=kind)
+    size = len(Picture.of(drawn.figure_, "", "").png)
+    assert size < 35_000, size  # a page has four of these and at most 600 kB

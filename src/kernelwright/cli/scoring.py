@@ -118,7 +118,7 @@ def show_importance(found: Importance | None) -> None:
     print_table(f"\nWhat it looks at: {found.measure} added when a column is shuffled", rows, words=("column",))
     say(f"Measured on {found.n_rows} rows left out; without shuffling, the {found.measure} is {found.base:.4g}.")
     if unclear := [row.name for row in found.rows if not row.clear]:
-        say(f"No clear help at new rows (the interval reaches zero): {some_of(unclear, 8)}.")
+        say(f"No clear help at these rows (the interval reaches zero): {some_of(unclear, 8)}.")
 
 
 def show_classes(result: Evaluation) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -27,7 +28,12 @@ from kernelwright.learning import learning_method
 from kernelwright.numerics.sparse_rows import SparseRows
 from kernelwright.solvers import solver_of
 
-__all__ = ["KernelEstimator", "by_chunks", "part_of"]
+__all__ = ["COLUMN_CONSTRAINTS", "KernelEstimator", "by_chunks", "part_of"]
+
+COLUMN_CONSTRAINTS: dict[str, Any] = {
+    "categorical": [StrOptions({"from_dtype"}), "array-like", None],
+    "keep": ["array-like"],
+}
 
 
 def _columns_of(scaler: Any, kernel: Kernel, n_columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -42,7 +42,7 @@ __all__ = ["EmbeddingClassifier"]
 @saved(
     "embedding-classifier",
     fields="classes_ class_weight_ embedding_ link_ complexity_ training_loss_ objective_ history_ "
-    "n_iter_ batch_size_ reader_ _info _risk _holdout _refitted _asked _fitted_by",
+    "n_iter_ batch_size_ reader_ centre_ _info _risk _holdout _refitted _asked _fitted_by",
     transient={"_apart": None},
 )
 class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
@@ -80,7 +80,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         of a given kernel.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn: multiplies the row weights.
-    categorical : "from_dtype" or list of columns, default="from_dtype"
+    categorical : "from_dtype", None or list of columns, default="from_dtype"
         Columns of a data frame that are categories although they hold numbers. Text and categorical columns always are.
     keep : list of columns, default=()
         Columns of a data frame that are used although they would be left out, such as identifiers.
@@ -146,7 +146,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         probability: Any = "auto",
         scale: str | None = "auto",
         class_weight: dict[Any, float] | str | None = None,
-        categorical: str | Sequence[Any] = "from_dtype",
+        categorical: str | Sequence[Any] | None = "from_dtype",
         keep: Sequence[Any] = (),
         warm_start: bool = False,
         callback: Callable[[Step], Any] | None = None,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from kernelwright.embedding.fitted import FittedEmbedding
-from kernelwright.estimators.base import KernelEstimator, part_of
+from kernelwright.estimators.base import COLUMN_CONSTRAINTS, KernelEstimator, part_of
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.sparse_tables import check_sparse
 from kernelwright.kernels import Kernel
@@ -20,7 +20,6 @@ from kernelwright.kernels.relevance import Relevance
 
 __all__ = ["COLUMN_CONSTRAINTS", "EMBEDDING_CONSTRAINTS", "EmbeddingEstimator"]
 
-COLUMN_CONSTRAINTS: dict[str, Any] = {"categorical": [StrOptions({"from_dtype"}), "array-like"], "keep": ["array-like"]}
 EMBEDDING_CONSTRAINTS: dict[str, Any] = COLUMN_CONSTRAINTS | {
     "kernel": [Kernel, StrOptions({"precomputed"}), None],
     "features": [FeatureMap, None],

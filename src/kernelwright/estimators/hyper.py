@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from kernelwright.estimators.base import COLUMN_CONSTRAINTS
 from kernelwright.hyper.fitting import BasisPlan, PairFit, fit_pairs
 from kernelwright.hyper.kernels import HyperKernel
 from kernelwright.hyper.learned import LearnedKernel
@@ -18,13 +19,14 @@ from kernelwright.hyper.regression import PairRegressor
 from kernelwright.hyper.solvers import SOLVERS, PairSolver, as_solver
 from kernelwright.hyper.targets import CODINGS, pair_problem, target_matrix
 from kernelwright.inputs.arrays import generator, plain, validate_data
-from kernelwright.inputs.frames.given_rows import check_new_rows, training_rows
+from kernelwright.inputs.frames.columns import Column
+from kernelwright.inputs.frames.given_rows import check_new_rows, described_columns, training_rows
 from kernelwright.inputs.options import TakesOptions
 from kernelwright.kernels.coordinates import coordinates_of
 
 __all__ = ["SHARED_CONSTRAINTS", "KernelLearner"]
 
-SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+SHARED_CONSTRAINTS: dict[str, list[Any]] = COLUMN_CONSTRAINTS | {
     "hyperkernel": [HyperKernel, None],
     "bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
     "symmetric": ["boolean"],
@@ -50,13 +52,15 @@ class KernelLearner(TakesOptions):
     learn: str | HeldOutMetric | None
     coding: str
     class_weight: Any
+    categorical: str | Sequence[Any] | None
+    keep: Sequence[Any]
     random_state: Any
     kernel_: LearnedKernel
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, regressor: PairRegressor) -> PairFit:
         """Check the data, fit, and store the common attributes; the record holds the rest."""
         self._validate_params()
-        given = training_rows(X)
+        given = training_rows(X, categorical=self.categorical, keep=self.keep)
         X = validate_data(self, given.X, dtype=np.float64, ensure_min_samples=3, ensure_all_finite=given.finite)
         given.settle(self)
         layout = given.layout(X)
@@ -79,6 +83,11 @@ class KernelLearner(TakesOptions):
         self.kernel_, self.solver_, self.history_ = found.kernel, found.solver, found.history
         self.n_iter_ = max(len(found.history), 1)
         return found
+
+    @property
+    def columns_(self) -> tuple[Column, ...]:
+        """What was done to each column of the training table."""
+        return described_columns(self)
 
     def predict(self, X: Any, Z: Any = None) -> np.ndarray:
         """Return the matrix ``k*(x_i, z_j)``; without Z, the matrix ``k*(x_i, x_j)``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -18,7 +19,10 @@ from kernelwright.storage.saved import saved
 __all__ = ["HyperKernelRidge"]
 
 
-@saved("hyper-kernel-ridge", fields="classes_ reader_ encoder_ kernel_ solver_ ridge_ ridges_ errors_ history_ n_iter_")
+@saved(
+    "hyper-kernel-ridge",
+    fields="classes_ reader_ centre_ encoder_ kernel_ solver_ ridge_ ridges_ errors_ history_ n_iter_",
+)
 class HyperKernelRidge(KernelLearner):
     """A kernel function learned by ridge regression over pairs of points, from similarities or from labels [Liu2021]_.
 
@@ -65,6 +69,8 @@ class HyperKernelRidge(KernelLearner):
         sees only the length and the midpoint of a pair; the refinement sees more, but must keep all points. "auto"
         refines if the solver is "auto", there are 20 to 3000 points, and it explains a tenth of the squared residual
         at held-out points.
+    categorical, keep
+        As in :class:`EmbeddingClassifier`, for data frames.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -85,7 +91,7 @@ class HyperKernelRidge(KernelLearner):
         Only if labels were given.
     history_ : list of Step
         Steps of learning the hyper-kernel.
-    n_iter_, n_features_in_, feature_names_in_
+    n_iter_, n_features_in_, feature_names_in_, columns_
 
     Examples
     --------
@@ -122,6 +128,8 @@ class HyperKernelRidge(KernelLearner):
         refine: bool | str = "auto",
         coding: str = "signed",
         class_weight: Any = None,
+        categorical: str | Sequence[Any] | None = "from_dtype",
+        keep: Sequence[Any] = (),
         random_state: Any = None,
     ) -> None:
         self.hyperkernel = hyperkernel
@@ -135,6 +143,8 @@ class HyperKernelRidge(KernelLearner):
         self.refine = refine
         self.coding = coding
         self.class_weight = class_weight
+        self.categorical = categorical
+        self.keep = keep
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HyperKernelRidge:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from kernelwright.storage.saved import saved
 __all__ = ["HyperKernelSVR"]
 
 
-@saved("hyper-kernel-svr", fields="classes_ reader_ encoder_ kernel_ solver_ C_ history_ n_iter_")
+@saved("hyper-kernel-svr", fields="classes_ reader_ centre_ encoder_ kernel_ solver_ C_ history_ n_iter_")
 class HyperKernelSVR(KernelLearner):
     """A kernel function learned by support vector regression over pairs of points, Eq. (8) of [Liu2021]_.
 
@@ -34,7 +35,7 @@ class HyperKernelSVR(KernelLearner):
     epsilon : float or str, default="auto"
         Errors up to ``epsilon`` are ignored. "auto" is a tenth of the standard deviation of the similarities (0.1 with
         labels); "m^-1" is a schedule in the number m of points.
-    bound, symmetric, solver, learn, coding, class_weight, random_state
+    bound, symmetric, solver, learn, coding, class_weight, categorical, keep, random_state
         As in :class:`HyperKernelRidge`. The solver "auto" is exact up to 60 points; the other solvers learn from 20,000
         pairs by default. With ``symmetric=False``, the values of (i, j) and (j, i) are averaged first.
 
@@ -42,7 +43,7 @@ class HyperKernelSVR(KernelLearner):
     ----------
     kernel_ : LearnedKernel
     C_ : float
-    solver_, classes_, history_, n_iter_, n_features_in_, feature_names_in_
+    solver_, classes_, history_, n_iter_, n_features_in_, feature_names_in_, columns_
 
     Examples
     --------
@@ -72,6 +73,8 @@ class HyperKernelSVR(KernelLearner):
         learn: str | HeldOutMetric | None = None,
         coding: str = "signed",
         class_weight: Any = None,
+        categorical: str | Sequence[Any] | None = "from_dtype",
+        keep: Sequence[Any] = (),
         random_state: Any = None,
     ) -> None:
         self.hyperkernel = hyperkernel
@@ -83,6 +86,8 @@ class HyperKernelSVR(KernelLearner):
         self.learn = learn
         self.coding = coding
         self.class_weight = class_weight
+        self.categorical = categorical
+        self.keep = keep
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HyperKernelSVR:

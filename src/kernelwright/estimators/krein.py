@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from kernelwright.errors import DistanceMatrixWarning
 from kernelwright.estimators.arrows import refuse_if_too_large
-from kernelwright.estimators.base import KernelEstimator
+from kernelwright.estimators.base import COLUMN_CONSTRAINTS, KernelEstimator
 from kernelwright.inputs.arrays import plain
 from kernelwright.inputs.dataset import Dataset, check_rows
 from kernelwright.inputs.duplicates import merge_duplicates
@@ -42,7 +43,10 @@ LIKE_DISTANCES = (
 )
 
 
-@saved("krein-svc", fields="classes_ reader_ scaler_ kernel_ C_ points_ coefficients_ intercept_ signature_ support_")
+@saved(
+    "krein-svc",
+    fields="classes_ reader_ centre_ scaler_ kernel_ C_ points_ coefficients_ intercept_ signature_ support_",
+)
 class KreinSVC(ClassifierMixin, KernelEstimator):
     """A support vector classifier for any symmetric similarity, even with negative eigenvalues.
 
@@ -72,6 +76,8 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         confidence) or for each pair of classes.
     tol : float, default=1e-3
         Accuracy of the solver, as in SVC.
+    categorical, keep
+        As in :class:`EmbeddingClassifier`, for data frames.
 
     Attributes
     ----------
@@ -90,7 +96,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         ``P a`` of each pair of classes. A positive output means the first class of the pair; with two classes, the
         second.
     intercept_ : ndarray of shape (n_pairs,)
-    n_features_in_, feature_names_in_
+    n_features_in_, feature_names_in_, columns_
 
     Notes
     -----
@@ -114,7 +120,7 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = COLUMN_CONSTRAINTS | {
         "kernel": [Kernel, callable, StrOptions({"precomputed"}), None],
         "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "correction": [StrOptions(set(CORRECTIONS))],
@@ -135,6 +141,8 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         class_weight: dict[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
         tol: float = 1e-3,
+        categorical: str | Sequence[Any] | None = "from_dtype",
+        keep: Sequence[Any] = (),
     ) -> None:
         self.kernel = kernel  # type: ignore[assignment]
         self.C = C
@@ -142,6 +150,8 @@ class KreinSVC(ClassifierMixin, KernelEstimator):
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
         self.tol = tol
+        self.categorical = categorical
+        self.keep = keep
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KreinSVC:
         """Correct the kernel matrix of the rows and fit a support vector machine to it.
@@ -209,7 +219,9 @@ def check_factors(
 ) -> tuple[Dataset, np.ndarray, np.ndarray]:
     """Check training data; return rows of positive weight (a factor of C), the classes and the original row indices."""
     given = isinstance(kernel, Precomputed)  # it has its own error for missing values
-    rows = training_rows(X) if kernel.takes_vectors else GivenRows(X)
+    rows = GivenRows(X)
+    if kernel.takes_vectors:
+        rows = training_rows(X, categorical=model.categorical, keep=model.keep)
     vectors, finite = kernel.takes_vectors or given, rows.finite if not given else False
     X, y = check_rows(model, rows.X, y, vectors=vectors, finite=finite)
     rows.settle(model)

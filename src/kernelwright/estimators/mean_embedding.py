@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelwright.estimators.any_target import AnyTargetPlan, fit_any_target
-from kernelwright.estimators.base import part_of
+from kernelwright.estimators.base import COLUMN_CONSTRAINTS, part_of
 from kernelwright.estimators.target_weights import TargetWeights
 from kernelwright.inputs.any_targets import check_any_rows
 from kernelwright.inputs.frames.given_rows import GivenRows, training_rows
@@ -23,7 +24,7 @@ __all__ = ["ConditionalMeanEmbedding"]
 
 @saved(
     "conditional-mean-embedding",
-    fields="targets_ target_space_ embedding_ objective_ complexity_ history_ n_iter_ reader_ _held _fixed",
+    fields="targets_ target_space_ embedding_ objective_ complexity_ history_ n_iter_ reader_ centre_ _held _fixed",
 )
 class ConditionalMeanEmbedding(TargetWeights):
     """The whole conditional distribution of a target, as weights on the training rows.
@@ -65,6 +66,8 @@ class ConditionalMeanEmbedding(TargetWeights):
         The embedding far from all data. With "marginal", the missing mass of the weights is shared equally by all
         training rows: weights sum to one, and a constant added to g is added to its expectation. "zero" is exactly
         Eq. (2): all weights, and so all expectations, shrink to zero.
+    categorical, keep
+        As in :class:`EmbeddingClassifier`, for data frames.
     random_state : int, RandomState or None, default=None
         For the sample of rows that "auto" learns from, landmarks, and rows set apart. No global random state is used.
 
@@ -88,7 +91,7 @@ class ConditionalMeanEmbedding(TargetWeights):
         The bound r of Eq. (11) of [Hsu2018]_ on the complexity, in the space of the target kernel.
     history_ : list of Step
     n_iter_ : int
-    n_features_in_, feature_names_in_
+    n_features_in_, feature_names_in_, columns_
 
     Notes
     -----
@@ -116,7 +119,7 @@ class ConditionalMeanEmbedding(TargetWeights):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = COLUMN_CONSTRAINTS | {
         "kernel": [Kernel, StrOptions({"precomputed"}), None],
         "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "learn": [LearningMethod, StrOptions(set(METHODS)), None],
@@ -140,6 +143,8 @@ class ConditionalMeanEmbedding(TargetWeights):
         solver: Solver | str = "auto",
         target_kernel: Kernel | None = None,
         prior: str = "marginal",
+        categorical: str | Sequence[Any] | None = "from_dtype",
+        keep: Sequence[Any] = (),
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -148,6 +153,8 @@ class ConditionalMeanEmbedding(TargetWeights):
         self.solver = solver
         self.target_kernel = target_kernel
         self.prior = prior
+        self.categorical = categorical
+        self.keep = keep
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -169,7 +176,9 @@ class ConditionalMeanEmbedding(TargetWeights):
         self._validate_params()
         plan = self._plan()
         given = isinstance(plan.kernel, Precomputed)  # it has its own error for missing values
-        rows = training_rows(X, gaps=self.kernel is None) if plan.kernel.takes_vectors else GivenRows(X)
+        rows = GivenRows(X)
+        if plan.kernel.takes_vectors:
+            rows = training_rows(X, categorical=self.categorical, keep=self.keep, gaps=self.kernel is None)
         vectors, finite = plan.kernel.takes_vectors or given, rows.finite if not given else False
         X, Y = check_any_rows(self, rows.X, Y, vectors=vectors, finite=finite)
         rows.settle(self)

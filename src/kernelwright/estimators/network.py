@@ -56,7 +56,7 @@ __all__ = ["EmbeddingNetworkClassifier"]
 @saved(
     "embedding-network-classifier",
     fields="classes_ class_weight_ embedding_ link_ complexity_ objective_ history_ n_iter_ batch_size_ _risk _holdout "
-    "reader_ _asked",
+    "reader_ centre_ _asked",
 )
 class EmbeddingNetworkClassifier(
     ClassNamePrefixFeaturesOutMixin, ProbabilityClassifier, TransformerMixin, TakesOptions
@@ -181,7 +181,7 @@ class EmbeddingNetworkClassifier(
         probability: Any = "auto",
         scale: str | None = "auto",
         class_weight: dict[Any, float] | str | None = None,
-        categorical: str | Sequence[Any] = "from_dtype",
+        categorical: str | Sequence[Any] | None = "from_dtype",
         keep: Sequence[Any] = (),
         warm_start: bool = False,
         callback: Callable[[Step], Any] | None = None,

@@ -58,7 +58,7 @@ __all__ = ["EmbeddingRegressor"]
 
 @saved(
     "embedding-regressor",
-    fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ reader_ "
+    fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ reader_ centre_ "
     "_info _asked _fitted_by _holdout _fixed_kernel",
     transient={"_apart": None},
 )
@@ -141,7 +141,7 @@ class EmbeddingRegressor(PredictsNumbers):
         ridge: float | str = "auto",
         scale: str | None = "auto",
         distribution: Distribution | str = "auto",
-        categorical: str | Sequence[Any] = "from_dtype",
+        categorical: str | Sequence[Any] | None = "from_dtype",
         keep: Sequence[Any] = (),
         warm_start: bool = False,
         callback: Callable[[Step], Any] | None = None,

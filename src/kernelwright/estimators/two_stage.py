@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,11 +11,13 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from kernelwright.estimators.base import COLUMN_CONSTRAINTS
 from kernelwright.estimators.classifier import EmbeddingClassifier
 from kernelwright.estimators.hyper_ridge import HyperKernelRidge
 from kernelwright.estimators.krein import KreinSVC
 from kernelwright.inputs.arrays import validate_data
-from kernelwright.inputs.frames.given_rows import check_new_rows, training_rows
+from kernelwright.inputs.frames.columns import Column
+from kernelwright.inputs.frames.given_rows import check_new_rows, described_columns, training_rows
 from kernelwright.inputs.labels import class_labels
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.kernels.coordinates import coordinates_of
@@ -31,7 +34,7 @@ def _classifier_has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "classifier_", self.classifier), method))
 
 
-@saved("learned-kernel-classifier", fields="classes_ reader_ scaler_ learner_ kernel_ classifier_")
+@saved("learned-kernel-classifier", fields="classes_ reader_ centre_ scaler_ learner_ kernel_ classifier_")
 class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
     """Learn a kernel from the labels, then a classifier with it: the two stages of [Liu2021]_.
 
@@ -45,6 +48,8 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
         probabilities.
     scale : {"standard", "unit", None}, default="standard"
         Scaling of the inputs. It matters because hyper-kernels use the total variance, a sum over all features.
+    categorical, keep
+        As in :class:`EmbeddingClassifier`, for data frames.
 
     Attributes
     ----------
@@ -52,7 +57,7 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
     kernel_ : Kernel
         The learned kernel, on scaled inputs.
     classes_ : ndarray
-    n_features_in_, feature_names_in_
+    n_features_in_, feature_names_in_, columns_
 
     Examples
     --------
@@ -64,21 +69,31 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = COLUMN_CONSTRAINTS | {
         "learner": [HasMethods("fit"), None],
         "classifier": [HasMethods(["fit", "predict"]), None],
         "scale": [StrOptions({"standard", "unit"}), None],
     }
 
-    def __init__(self, learner: Any = None, classifier: Any = None, *, scale: str | None = "standard") -> None:
+    def __init__(
+        self,
+        learner: Any = None,
+        classifier: Any = None,
+        *,
+        scale: str | None = "standard",
+        categorical: str | Sequence[Any] | None = "from_dtype",
+        keep: Sequence[Any] = (),
+    ) -> None:
         self.learner = learner
         self.classifier = classifier
         self.scale = scale
+        self.categorical = categorical
+        self.keep = keep
 
     def fit(self, X: Any, y: Any) -> LearnedKernelClassifier:
         """Learn the kernel, then fit the classifier with it."""
         self._validate_params()
-        given = training_rows(X)
+        given = training_rows(X, categorical=self.categorical, keep=self.keep)
         X, y = validate_data(self, given.X, y, dtype=np.float64, ensure_all_finite=given.finite)
         given.settle(self)
         self.classes_, _ = class_labels(y, self)
@@ -107,6 +122,11 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
                 f"such as KreinSVC, SVC or EmbeddingClassifier. Got {type(classifier).__name__} instead."
             )
         return classifier
+
+    @property
+    def columns_(self) -> tuple[Column, ...]:
+        """What was done to each column of the training table."""
+        return described_columns(self)
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         return X if self.scaler_ is None else self.scaler_.transform(X)

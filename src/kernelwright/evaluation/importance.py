@@ -14,7 +14,7 @@ from kernelwright.uncertainty.importance import Importance, effects_of_columns, 
 __all__ = ["FoldImportance", "permuted_rows"]
 
 MOST_ROWS = 2000  # of all folds together
-MOST_PREDICTIONS = 3000  # of permuted rows, in a fold
+MOST_PREDICTIONS = 6000  # of permuted rows, in a fold
 MOST_REPEATS = 3
 FEWEST_ROWS = 20  # of a fold; with fewer, columns are not compared
 
@@ -28,7 +28,7 @@ def permuted_rows(n_test: int, n_columns: int, n_folds: int) -> tuple[int, int]:
     --------
     >>> from kernelwright.evaluation.importance import permuted_rows
     >>> permuted_rows(600, 10, 5), permuted_rows(600, 100, 5), permuted_rows(600, 1000, 5)
-    ((300, 1), (30, 1), (0, 0))
+    ((400, 1), (60, 1), (0, 0))
     """
     affordable = MOST_PREDICTIONS // max(n_columns, 1)
     rows = min(n_test, MOST_ROWS // n_folds, affordable)

@@ -53,6 +53,25 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **options: A
         return validation.validate_data(estimator, plain(X), plain(y), **options)
     except OverflowError as error:  # from Python integers, which have no limit
         raise ValueError(f"A number of the input is too large for double precision: {error}.") from error
+    except ValueError as error:
+        if advice := _advice(str(error), type(estimator).__name__) if hasattr(estimator, "keep") else "":
+            raise ValueError(advice) from error
+        raise
+
+
+def _advice(said: str, name: str) -> str:
+    """Return what to do about gaps or text in an array for an estimator that takes data frames; "" about other errors.
+
+    Without it, scikit-learn recommends other estimators.
+    """
+    if said.startswith("Input X contains NaN"):
+        return (
+            f"Input X contains NaN. {name} understands gaps in a data frame (in arrays, embeddings with the default "
+            "kernel do): pass a data frame to fit, or fill in the values."
+        )
+    if said.startswith("could not convert string to float"):
+        return f"{said}. Pass a data frame to fit: its columns of text become categories."
+    return ""
 
 
 def generator(random_state: Any) -> torch.Generator:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernelwright.evaluation.cross_validation import Evaluation
 from kernelwright.reports.bounds import bound_blocks
-from kernelwright.reports.formatting import count_of, name_of_table, percent, verdict
+from kernelwright.reports.formatting import count_of, listed, name_of_table, percent, verdict
 from kernelwright.reports.learned_sections import learning, maps, relevance
 from kernelwright.reports.looked_at import columns_that_matter, looked_at
 from kernelwright.reports.overview import class_overview, rows_to_check
@@ -117,11 +117,11 @@ def judgement(found: Evaluation) -> list[str]:
         names = [name for name, said in others.items() if said == word]
         if names:
             opening = opening.format(subject=subject)
-            sentences.append(f"{opening} {' and '.join(names)} on the same rows (by log loss).")
+            sentences.append(f"{opening} {listed(names)} on the same rows (by log loss).")
             subject = "They"
     ahead = [name for name, said in others.items() if said == "this model is worse"]
     if ahead:
-        sentences.append(f"For probabilities on this table, prefer {' or '.join(ahead)}.")
+        sentences.append(f"For probabilities on this table, prefer {listed(ahead, 'or')}.")
     return sentences
 
 

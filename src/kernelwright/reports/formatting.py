@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernelwright.evaluation.cross_validation import Rival
@@ -15,6 +15,7 @@ __all__ = [
     "column_range",
     "count_of",
     "interval",
+    "listed",
     "name_of_table",
     "number",
     "percent",
@@ -121,3 +122,15 @@ def record_rows(record: Mapping[str, Any], longest: int = 300) -> list[tuple[str
             text = str(value)
         rows.append((str(name).replace("_", " "), text if len(text) <= longest else f"{text[:longest]}…"))
     return rows
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """Join names as in a sentence.
+
+    Examples
+    --------
+    >>> from kernelwright.reports.formatting import listed
+    >>> listed(["ridge regression"]), listed(["a", "b", "c"], "or")
+    ('ridge regression', 'a, b or c')
+    """
+    return f" {last} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

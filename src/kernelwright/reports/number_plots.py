@@ -14,7 +14,7 @@ from kernelwright.reports.formatting import number
 
 __all__ = ["CoverageDisplay", "PITDisplay", "PredictedActualDisplay", "last_step", "of_one_target", "pit_limits"]
 
-MOST_POINTS = 3000  # drawn; of more rows, evenly spaced ones in the order of their predictions
+MOST_POINTS = 1500  # drawn; of more rows, evenly spaced ones in the order of their predictions
 BLOCK = 64  # rows whose distribution functions are evaluated at each other's targets
 KINDS = ("actual", "residual")
 POINT = 1e-9  # an increase of the distribution function that is no step

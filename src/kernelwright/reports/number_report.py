@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernelwright.evaluation.scores import Score
-from kernelwright.reports.formatting import count_of, name_of_table, number, percent, verdict
+from kernelwright.reports.formatting import count_of, listed, name_of_table, number, percent, verdict
 from kernelwright.reports.judged_rows import JudgedRows, judged_rows
 from kernelwright.reports.learned_sections import learning, relevance
 from kernelwright.reports.looked_at import columns_that_matter, looked_at
@@ -103,10 +103,10 @@ def judgement(target: str, scores: Mapping[str, Score], rivals: Mapping[str, Any
     }
     found = {word: [name for name, said in verdicts.items() if said == word] for word in openings}
     sentences = [
-        f"{openings[word]} {' and '.join(names)} on the same rows (by CRPS)." for word, names in found.items() if names
+        f"{openings[word]} {listed(names)} on the same rows (by CRPS)." for word, names in found.items() if names
     ]
     if ahead := found["this model is worse"]:
-        sentences.append(f"On this table, prefer {' or '.join(ahead)}.")
+        sentences.append(f"On this table, prefer {listed(ahead, 'or')}.")
     return [first, *sentences]
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+from kernelwright.inputs.frames.columns import Column, columns_summary
 from kernelwright.tables import describe_columns
 from tests.tables.made_up import text_table
 
@@ -52,3 +53,9 @@ def test_what_was_seen_is_recorded():
     number, category = describe_columns(text_table(n=["3", "-1", None, "7"] * 3, c=["b", "a", "a", None] * 3))
     assert (number.low, number.high, number.missing, number.distinct) == (-1.0, 7.0, 3, 3)
     assert (category.categories, category.counts, category.missing) == (("a", "b"), (6, 3), 3)
+
+
+def test_free_text_is_summed_up_as_bags_of_words():
+    one, other = Column("a", "words", ""), Column("b", "words", "")
+    assert columns_summary([one, Column("c", "text", "")]) == "1 bag of words; left out: 1 text"
+    assert columns_summary([one, other]) == "2 bags of words"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.inputs.frames.dates import DateCell, date_order, hours_of, read_dates
+from kernelwright.inputs.frames.dates import DateCell, date_order, days_of, hours_of, read_compact, read_dates
 
 DAYS = st.dates(date(1800, 1, 1), date(2200, 12, 31))
 CLEAR = ["%Y-%m-%d", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y", "%B %d, %Y", "%b %d %Y", "%d. %B %Y", "%a, %d %b %Y"]
@@ -85,3 +85,34 @@ def test_times_of_day():
     hours, odd = hours_of(pd.Series(["0:00", "23:59:30", "12:15 am", "noon", None]))
     np.testing.assert_allclose(hours[:3], [0.0, 23 + 59.5 / 60, 0.25])
     assert odd.tolist() == [False, False, False, True, False]
+
+
+@given(when=st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)))
+def test_dates_as_programs_print_them(when):
+    seconds = (when.replace(microsecond=0) - datetime(1970, 1, 1)) / timedelta(days=1)
+    for form in ("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S +0000 %Y"):
+        assert DateCell.of(when.strftime(form)).days["month-first"] == pytest.approx(seconds, abs=1e-10)
+    month, quarter = when.date().replace(day=1), when.date().replace(day=1, month=when.month - (when.month - 1) % 3)
+    assert DateCell.of(when.strftime("%m/%Y")).days["day-first"] == since_1970(month)
+    for written in (f"{when.year}Q{quarter.month // 3 + 1}", f"Q{quarter.month // 3 + 1} {when.year}"):
+        assert DateCell.of(written).days["day-first"] == since_1970(quarter)
+
+
+def test_whole_numbers_are_dates_only_if_all_of_many_are():
+    days = pd.date_range("2019-12-20", periods=30)
+    words = pd.Series([*days.strftime("%Y%m%d"), None])
+    reading = read_compact(words)
+    assert reading.days[:-1].tolist() == [since_1970(day.date()) for day in days]
+    assert np.isnan(reading.days[-1])
+    assert read_compact(words[:9]) is None
+    assert read_compact(pd.Series([*words[:20], "20201301"])) is None
+    assert read_compact(pd.Series(["20201301", "20200230", "20200201"]), told=True).odd.tolist() == [True, True, False]
+
+
+@given(seconds=st.integers(-(10**7), 10**7))
+def test_durations_as_python_and_pandas_write_them(seconds):
+    length = timedelta(seconds=seconds)
+    words = pd.Series([str(length), str(pd.Timedelta(length)), "soon"])
+    days, odd = days_of(words)
+    assert days[:2] == pytest.approx([seconds / 86_400] * 2, abs=1e-9)
+    assert odd.tolist() == [False, False, True]

@@ -98,6 +98,16 @@ def test_the_dtype_and_the_user_decide_what_is_a_category():
     assert (mixed[0], mixed[1].words) == ("category", ("1", "2", "a"))
 
 
+def test_a_mask_says_which_columns_are_categories():
+    frame = pd.DataFrame({"a": [1.5, 2.5, 1.5], "b": [1, 2, 2], "c": [0.5, 0.1, 0.3]})
+    for mask in ([False, True, False], np.array([False, True, False])):
+        kinds = [column.kind for column in FrameReader.of(frame, categorical=mask).columns]
+        assert kinds == ["number", "category", "number"]
+    assert FrameReader.of(frame, categorical=None).columns == FrameReader.of(frame).columns
+    with pytest.raises(ValueError, match="True or False for each of the 3 columns"):
+        FrameReader.of(frame, keep=[True, False])
+
+
 DATES = {
     "dtype": pd.to_datetime(["2020-05-01", None, "1988-04-28"] * 5),
     "zone": pd.to_datetime(["2020-05-01T02:00", None, "1988-04-28T02:00"] * 5).tz_localize("Europe/Berlin"),
@@ -302,3 +312,28 @@ def test_wanted_floats_are_described_at_once_as_one_by_one():
         assert (one.name, one.kind, one.missing, one.distinct, one.low, one.high) == (
             (other.name, other.kind, other.missing, other.distinct, other.low, other.high)
         )
+
+
+@pytest.mark.parametrize("kind", [int, str, float])
+def test_days_as_whole_numbers_are_dates_and_no_counter(kind):
+    days = pd.date_range("2019-01-01", periods=400)
+    frame = pd.DataFrame({"day": days.strftime("%Y%m%d").astype(int).astype(kind), "x": np.arange(400) % 7})
+    reader = FrameReader.of(frame)
+    assert reader.columns[0].treatment == "a date, written as 20190101"
+    since = (days - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    np.testing.assert_array_equal(reader.codes(frame)[:, 0], since)
+    np.testing.assert_array_equal(reader.codes(frame.assign(day=days))[:, 0], since)
+    with pytest.raises(ValueError, match=r"'day' held dates \(YYYYMMDD\) in training, but the table has '20201399'"):
+        reader.codes(frame[:2].assign(day=[20200101, 20201399]))
+    kept = FrameReader.of(frame, keep=["day"]).columns[0]
+    assert kept.kind == ("date" if kind is str else "number")
+
+
+def test_durations_survive_a_text_file(tmp_path):
+    lengths = pd.to_timedelta(np.arange(60) * 5000 - 9000, unit="s")
+    frame = pd.DataFrame({"length": lengths, "x": np.arange(60) % 7})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    written, reader = pd.read_csv(tmp_path / "t.csv"), FrameReader.of(frame)
+    assert FrameReader.of(written).columns[0].treatment == reader.columns[0].treatment == "in days"
+    np.testing.assert_allclose(FrameReader.of(written).codes(written), reader.codes(frame), atol=1e-12)
+    np.testing.assert_allclose(FrameReader.of(written).codes(frame), reader.codes(frame), atol=1e-12)

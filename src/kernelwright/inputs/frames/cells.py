@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.inputs.frames.dates import read_dates
+from kernelwright.inputs.frames.dates import read_compact, read_dates
 from kernelwright.inputs.frames.gaps import MISSING
 from kernelwright.inputs.frames.notation import Notation, Reading, notation_of, read_numbers, read_numbers_as
 from kernelwright.inputs.frames.table import Table
@@ -112,7 +112,7 @@ def has_dates(table: Table, name: str) -> bool:
 def days_since_1970(table: Table, name: str, order: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Return a column of dates as days since 1970, and a mask of the cells that hold something else.
 
-    ``order`` is that of day and month in text, "day-first" or "month-first".
+    ``order`` is that of day and month in text, "day-first" or "month-first"; or "compact", for 19880428.
     """
     import pandas as pd
 
@@ -120,6 +120,7 @@ def days_since_1970(table: Table, name: str, order: str = "") -> tuple[np.ndarra
         dates = pd.to_datetime(table.frame[name], utc=True)
         days = np.array((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
         return days, np.zeros(len(days), dtype=bool)
-    reading = read_dates(texts(table, name), order or None, told=True)
+    words = texts(table, name)
+    reading = read_compact(words, told=True) if order == "compact" else read_dates(words, order or None, told=True)
     assert reading is not None
     return reading.days, reading.odd

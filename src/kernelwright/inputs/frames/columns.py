@@ -45,7 +45,7 @@ class Column:
         A sentence about a choice that the user may want to change, or "".
     form : str
         How the cells are written if they are text: for a date "day-first", "month-first" or "" (not ambiguous); for a
-        number "clock" if these are times of day.
+        number "clock" if these are times of day, "duration" if these are durations; for a date "compact" for 19880428.
     ordered : bool
         Whether the order of the categories matters.
     """
@@ -79,11 +79,11 @@ def columns_summary(columns: Sequence[Column]) -> str:
     >>> columns_summary([Column("id", "identifier", ""), Column("a", "number", ""), Column("b", "number", "")])
     '2 numbers; left out: 1 identifier'
     """
-    plurals = {"category": "categories", "dropped": "dropped", "words": "of words", "copy": "copies"}
+    plurals = {"category": "categories", "dropped": "dropped", "bag of words": "bags of words", "copy": "copies"}
     counts: dict[bool, dict[str, int]] = {True: {}, False: {}}
     for column in columns:
-        kinds = counts[column.used]
-        kinds[column.kind] = kinds.get(column.kind, 0) + 1
+        kind, kinds = "bag of words" if column.kind == "words" else column.kind, counts[column.used]
+        kinds[kind] = kinds.get(kind, 0) + 1
     used, unused = (
         ", ".join(f"{n} {kind if n == 1 else plurals.get(kind, kind + 's')}" for kind, n in counts[which].items())
         for which in (True, False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ORDERS", "DateCell", "DateReading", "date_order", "hours_of", "read_dates"]
+__all__ = ["ORDERS", "DateCell", "DateReading", "date_order", "days_of", "hours_of", "read_compact", "read_dates"]
 
 ORDERS = {"day-first": "month-first", "month-first": "day-first"}  # each with the other one
 EPOCH = date(1970, 1, 1).toordinal()
@@ -36,8 +36,20 @@ FORMS = [
         rf"{MONTH}[-\s]*(?P<one>\d{{1,2}}){NTH},?[-\s]+(?P<year>\d{{4}})",  # April 28, 1988
         rf"{MONTH},?[-\s/]+(?P<year>\d{{4}})",  # Apr-1988
         r"(?P<year>(?:1[89]|20|21)\d{2})-(?P<number>0[1-9]|1[0-2])",  # 1988-04
+        r"(?P<number>0?[1-9]|1[0-2])[-/](?P<year>(?:1[89]|20|21)\d{2})",  # 04/1988
+        r"(?P<year>(?:1[89]|20|21)\d{2})[-\s/]?Q(?P<quarter>[1-4])",  # 1988Q2
+        r"Q(?P<quarter>[1-4])[-\s/]?(?P<year>(?:1[89]|20|21)\d{2})",  # Q2 1988
     )
 ]
+FORMS.append(
+    re.compile(rf"{WEEKDAY}{MONTH}\s+(?P<one>\d{{1,2}})\s+{CLOCK}{ZONE}\s+(?P<year>\d{{4}})", re.IGNORECASE)
+)  # ctime
+COMPACT = re.compile(r"((?:1[89]|20|21)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")  # 19880428
+FEWEST_COMPACT = 10  # different dates; fewer whole numbers may look like them by chance
+DURATION = re.compile(
+    r"(?:(?P<days>-?\d{1,6}) days?,?(?: \+?|$))?"
+    r"(?:(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d{1,9})?))?)?"
+)  # as str(timedelta) of Python and pandas, and hours beyond 24
 CLOCKS = re.compile(CLOCK, re.IGNORECASE)
 
 
@@ -79,10 +91,15 @@ class DateCell:
             two = int(parts["two"])
             days = {"day-first": _day(year, two, one), "month-first": _day(year, one, two)}
         else:
-            month = MONTHS.get(parts["month"].lower(), 0) if parts.get("month") else int(parts["number"])
-            days = dict.fromkeys(ORDERS, _day(year, month, one))
+            days = dict.fromkeys(ORDERS, _day(year, _month(parts), one))
         found = {order: day + clock / 24.0 for order, day in days.items()}
         return None if all(map(np.isnan, found.values())) else cls(found, parts.get("mark") or "")
+
+
+def _month(parts: dict[str, Any]) -> int:
+    if parts.get("month"):
+        return MONTHS.get(parts["month"].lower(), 0)
+    return 3 * int(parts["quarter"]) - 2 if parts.get("quarter") else int(parts["number"])
 
 
 def _day(year: int, month: int, day: int) -> float:
@@ -114,7 +131,8 @@ class DateReading:
     Parameters
     ----------
     order : str
-        "day-first" or "month-first", the order in which ambiguous cells are read; "" if there are none.
+        "day-first" or "month-first", the order in which ambiguous cells are read; "" if there are none; "compact" if
+        the dates are written as whole numbers.
     days : ndarray
         Days since 1970; NaN where there is no date.
     odd : ndarray of bool
@@ -202,6 +220,26 @@ def read_dates(words: Any, order: str | None = None, *, told: bool = False) -> D
     )
 
 
+def read_compact(words: Any, *, told: bool = False) -> DateReading | None:
+    """Read a column of whole numbers such as 19880428 as dates; None if any is none, or if there are few.
+
+    With ``told``, the column is known to hold such dates, and others are read as well.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelwright.inputs.frames.dates import read_compact
+    >>> read_compact(pd.Series([f"197001{day}" for day in range(10, 25)])).days[:3].tolist()
+    [9.0, 10.0, 11.0]
+    """
+    different = words.dropna().unique()
+    if not told and (len(different) < FEWEST_COMPACT or not all(map(COMPACT.fullmatch, different))):
+        return None
+    hyphens = words.map(lambda word: COMPACT.sub(r"\1-\2-\3", word) if COMPACT.fullmatch(word) else word, "ignore")
+    reading = read_dates(hyphens, told=told)
+    return None if reading is None or (reading.odd.any() and not told) else replace(reading, order="compact")
+
+
 def _likely(words: list[str]) -> str:
     """Return the order of day and month in a column that can be read with both."""
     if not words:
@@ -229,3 +267,27 @@ def hours_of(words: Any) -> tuple[np.ndarray, np.ndarray]:
     hours = [np.nan if each is None else _hours(each.groupdict()) for each in found]
     spread = np.append(np.array(hours, dtype=np.float64), np.nan)[codes]
     return spread, np.isnan(spread) & (codes >= 0)
+
+
+def days_of(words: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return durations in days (NaN if missing), and a mask of the cells that hold something else.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelwright.inputs.frames.dates import days_of
+    >>> days_of(pd.Series(["1 days 12:00:00", "-1 days +18:00:00", "36:00", None]))[0].tolist()
+    [1.5, -0.25, 1.5, nan]
+    """
+    import pandas as pd
+
+    codes, different = pd.factorize(words)
+    found = [DURATION.fullmatch(word) if word and len(word) <= LONGEST else None for word in different]
+    days = [np.nan if each is None else _days(each.groupdict(default="0")) for each in found]
+    spread = np.append(np.array(days, dtype=np.float64), np.nan)[codes]
+    return spread, np.isnan(spread) & (codes >= 0)
+
+
+def _days(parts: dict[str, Any]) -> float:
+    seconds = 3600 * int(parts["hours"]) + 60 * int(parts["minutes"]) + float(parts["seconds"])
+    return int(parts["days"]) + seconds / 86_400.0

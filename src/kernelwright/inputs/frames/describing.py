@@ -19,7 +19,7 @@ from kernelwright.inputs.frames.cells import (
 )
 from kernelwright.inputs.frames.columns import Column
 from kernelwright.inputs.frames.copies import without_copies
-from kernelwright.inputs.frames.dates import DateReading, date_order, hours_of, read_dates
+from kernelwright.inputs.frames.dates import DateReading, date_order, days_of, hours_of, read_compact, read_dates
 from kernelwright.inputs.frames.identifiers import FEWEST, counter, is_id_name, is_person_name, is_unnamed, is_whole
 from kernelwright.inputs.frames.notation import Reading, decimal_sign, notation_of, read_numbers
 from kernelwright.inputs.frames.numerals import is_unit
@@ -31,6 +31,8 @@ __all__ = ["MOSTLY", "decimal_of", "describe_columns", "is_date"]
 BOOLEANS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 MOSTLY = 0.9  # share of numbers above which the other cells of a column count as missing
 GAP = "a state of their own"  # what a model makes of missing values
+FIRST_COMPACT, LAST_COMPACT = 1800_01_01, 2199_12_31
+TIMES = (("clock", hours_of, "hours since midnight"), ("duration", days_of, "in days"))
 SEVERAL_NAMES = 50  # different names of persons from which on they say no more than an identifier
 
 
@@ -184,8 +186,17 @@ def _typed(table: Table, name: str, asked: _Asked) -> _Typed | None:
     reading = typed_numbers(table, name, asked.sign)
     if reading is None:
         return None
+    if name not in asked.keep and (dates := _compact(table, name, reading.values)) is not None:
+        return _Typed(dates, texts(table, name).dropna())
     given = pd.Series(np.where(reading.odd, np.inf, reading.values)).dropna()
     return _Typed(reading, given) if _mostly(reading, len(given)) else None
+
+
+def _compact(table: Table, name: str, values: np.ndarray) -> DateReading | None:
+    """Return numbers such as 19880428 as dates; None if they are none."""
+    there = values[~np.isnan(values)]
+    near = len(there) and there.min() >= FIRST_COMPACT and there.max() <= LAST_COMPACT and is_whole(there)
+    return read_compact(texts(table, name)) if near and not is_duration(table, name) else None
 
 
 def _typed_column(table: Table, name: str, typed: _Typed, keep: bool, seen: tuple[int, int]) -> Column:
@@ -203,10 +214,11 @@ def _written_column(table: Table, name: str, asked: _Asked, seen: tuple[int, int
     given = words.dropna()
     if (dates := _dates(words, asked.dates)) is not None:
         return _date(name, dates, given, seen)
-    hours, none = hours_of(words) if ":" in given.iloc[0] else (np.empty(0), np.ones(1, dtype=bool))
-    if not none.any():
-        low, high = _range(hours)
-        return Column(name, "number", f"hours since midnight{_gap(missing)}", *seen, low=low, high=high, form="clock")
+    for form, read, treatment in TIMES if ":" in given.iloc[0] else ():
+        times, none = read(words)
+        if not none.any():
+            low, high = _range(times)
+            return Column(name, "number", f"{treatment}{_gap(missing)}", *seen, low=low, high=high, form=form)
     lowered = set(given.str.lower().unique()) if distinct <= 4 else set()  # "True", "true", "False", "FALSE"
     for no, yes in BOOLEANS:
         if lowered and lowered <= {no, yes}:
@@ -249,7 +261,7 @@ def is_date(table: Table, name: str, given: Any) -> bool:
 
 
 def _dates(words: Any, order: str | None) -> DateReading | None:
-    reading = read_dates(words, order)
+    reading = read_dates(words, order) or read_compact(words)
     return reading if reading is not None and _mostly(reading, int(words.notna().sum())) else None
 
 
@@ -262,6 +274,7 @@ def _date(name: str, reading: DateReading, given: Any, seen: tuple[int, int]) ->
     low, high = _range(reading.days)
     missing = seen[0] + int(reading.odd.sum())
     read = f", the {reading.order.replace('-', ' ')}" if reading.order else ""
+    read = f", written as {given.iloc[0]}" if reading.order == "compact" else read
     treatment = f"a date{read}{_gap(missing)}" + (f"; {some_of(map(repr, odd), 3)} read as missing" if odd else "")
     column = Column(name, "date", treatment, missing, seen[1], low=low, high=high, categories=odd)
     return replace(column, form=reading.order, remark=reading.remark(name))

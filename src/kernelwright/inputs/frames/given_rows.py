@@ -12,10 +12,12 @@ from sklearn.utils import check_array, check_X_y
 
 from kernelwright.errors import ColumnWarning
 from kernelwright.inputs.arrays import plain, validate_data
+from kernelwright.inputs.frames.cells import has_dates, is_duration, numbers
 from kernelwright.inputs.frames.columns import Column
 from kernelwright.inputs.frames.given import is_frame, pandas_frame
+from kernelwright.inputs.frames.notation import notation_of
 from kernelwright.inputs.frames.reader import FROM_DTYPE, FrameReader
-from kernelwright.inputs.frames.table import as_table, some_of
+from kernelwright.inputs.frames.table import Table, as_table, some_of
 from kernelwright.inputs.layout import TableLayout
 
 __all__ = [
@@ -42,12 +44,15 @@ class GivenRows:
         The columns of the user's frame, if there is a reader.
     gaps : bool
         Whether NaN is a missing value.
+    centre : ndarray or None
+        The means of the columns of a frame without gaps, for a kernel that knows none: there lie gaps of new rows.
     """
 
     X: Any
     reader: FrameReader | None = None
     names: tuple[Any, ...] = ()
     gaps: bool = False
+    centre: np.ndarray | None = None
 
     @property
     def finite(self) -> bool | str:
@@ -64,7 +69,7 @@ class GivenRows:
 
     def settle(self, owner: Any) -> None:
         """Store the reader and, if there is one, the names of the user's columns in an estimator."""
-        owner.reader_ = self.reader
+        owner.reader_, owner.centre_ = self.reader, self.centre
         if self.reader is not None:
             owner.n_features_in_ = len(self.names)
             vars(owner).pop("feature_names_in_", None)
@@ -73,28 +78,30 @@ class GivenRows:
 
 
 def training_rows(
-    X: Any, *, categorical: str | Sequence[Any] = FROM_DTYPE, keep: Sequence[Any] = (), gaps: bool = False
+    X: Any, *, categorical: str | Sequence[Any] | None = FROM_DTYPE, keep: Sequence[Any] = (), gaps: bool = False
 ) -> GivenRows:
     """Read a training frame as codes, with a warning that names the columns that are left out.
 
     Arrays stay as they are; ``gaps`` says whether NaN in them is a missing value.
     """
     if not is_frame(X):
-        if not isinstance(categorical, str) or len(keep):
+        if not (categorical is None or isinstance(categorical, str)) or len(keep):
             raise ValueError("'categorical' and 'keep' name columns of a data frame. Got an array: pass a data frame.")
         return GivenRows(X, gaps=gaps)
     named = all(isinstance(name, str) for name in X.columns) or not hasattr(X, "iloc")
     frame = pandas_frame(X)
     names = tuple(frame.columns) if named else tuple(X.columns)
+    given = frame if named else frame.set_axis(X.columns, axis=1)
     if not frame.columns.is_unique and all(dtype.kind in "iuf" for dtype in frame.dtypes):
-        return GivenRows(X, gaps=gaps)  # columns that cannot be told apart, but need not be
+        return GivenRows(given, gaps=gaps)  # columns that cannot be told apart, but need not be
     table = as_table(frame)
     reader = FrameReader.of(table, categorical=categorical, keep=keep)
     if not any(column.used for column in reader.columns) and len(table):
         columns = some_of([f"{column.name} ({column.treatment})" for column in reader.columns], 10)
         raise ValueError(f"The table has no column to learn from: {columns}. keep=[...] uses a column anyway.")
     if reader.plain or not len(table):
-        return GivenRows(frame if named else X, gaps=gaps)
+        centre = None if gaps or not len(table) else frame.to_numpy(dtype=np.float64).mean(0)
+        return GivenRows(given, gaps=gaps, centre=centre)
     if notes := reader.notes():
         warnings.warn(" ".join(notes), ColumnWarning, stacklevel=6)
     return GivenRows(reader.codes(table), reader, names, gaps=True)
@@ -107,13 +114,44 @@ def new_rows(owner: Any, X: Any) -> Any:
     """
     reader = vars(owner).get("reader_")
     if reader is None:
-        if not is_frame(X):
-            return X
-        known = set(getattr(owner, "feature_names_in_", ()))
-        if not hasattr(X, "iloc"):
-            X = pandas_frame(X)
-        return X[[name for name in X.columns if name in known]] if known and known < set(X.columns) else X
+        return _numbers(owner, X) if is_frame(X) else X
     return reader.codes(X if is_frame(X) else _with_names(owner, reader, X))
+
+
+def _numbers(owner: Any, X: Any) -> Any:
+    """Return a frame for an estimator that was fitted to numbers without gaps: its columns, as numbers."""
+    frame = pandas_frame(X)
+    known = set(getattr(owner, "feature_names_in_", ()))
+    if known and known < set(frame.columns):
+        frame = frame.loc[:, [name in known for name in frame.columns]]
+    elif hasattr(X, "iloc"):
+        frame.columns = X.columns  # scikit-learn treats names that are no text in its own way
+    for place, dtype in enumerate(frame.dtypes):
+        if dtype.kind not in "biuf":
+            frame.isetitem(place, _cells_as_numbers(frame.iloc[:, place]))
+    centre = vars(owner).get("centre_")
+    return frame if centre is None or len(centre) != frame.shape[1] else _filled(frame, centre)
+
+
+def _cells_as_numbers(series: Any) -> np.ndarray:
+    """Return a column of objects or text as numbers; a cell that is none is an error that names its row."""
+    table, name = Table(series.set_axis(range(len(series))).to_frame("cells")), series.name
+    if has_dates(table, "cells") or is_duration(table, "cells"):
+        raise ValueError(f"Column {name!r} held numbers in training, but the table has dates or durations there.")
+    table.frame["cells"] = series.map(lambda cell: float(cell) if isinstance(cell, bool) else cell).to_numpy()
+    values, odd = numbers(table, "cells", notation_of("."))
+    if odd.any():
+        row = int(odd.argmax())
+        raise ValueError(
+            f"Column {name!r} held numbers in training, but the table has {series.iloc[row]!r} in row {row + 1}."
+        )
+    return values
+
+
+def _filled(frame: Any, centre: np.ndarray) -> Any:
+    """Return the frame with gaps at the centre of their column."""
+    gaps = frame.isna().to_numpy()
+    return frame if not gaps.any() else frame.astype(np.float64).mask(gaps, centre[None, :].repeat(len(frame), 0))
 
 
 def _with_names(owner: Any, reader: FrameReader, X: Any) -> Any:

@@ -43,7 +43,7 @@ class FrameReader:
         cls,
         frame: Any,
         *,
-        categorical: str | Sequence[str | int] = FROM_DTYPE,
+        categorical: str | Sequence[str | int] | None = FROM_DTYPE,
         keep: Sequence[str | int] = (),
         decimal: str | None = None,
         dates: str | None = None,
@@ -53,7 +53,7 @@ class FrameReader:
         Parameters
         ----------
         frame : data frame of pandas or polars, or table of pyarrow
-        categorical : "from_dtype" or sequence of names or positions, default="from_dtype"
+        categorical : "from_dtype", None or sequence of names, positions or truth values, default="from_dtype"
             Text, objects and categorical columns are categories, and numbers are numbers; or the columns that are
             categories although they hold numbers.
         keep : sequence of names or positions, default=()
@@ -148,7 +148,9 @@ def _table(frame: Any) -> Table:
 
 
 def categorical_columns(categorical: Any, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the columns that the user calls categories."""
+    """Return the names of the columns that the user calls categories; None are no more than ``dtypes`` say."""
+    if categorical is None:
+        return ()
     if isinstance(categorical, str):
         if categorical != FROM_DTYPE:
             raise ValueError(
@@ -160,9 +162,15 @@ def categorical_columns(categorical: Any, names: Sequence[str]) -> tuple[str, ..
 
 
 def named_columns(chosen: Any, names: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return the names of columns given by name or position; raise ValueError if one does not exist."""
+    """Return the names of columns given by name, position or a mask; raise ValueError if one does not exist."""
     if isinstance(chosen, str):
         raise ValueError(f"{what} must be a list of columns, such as [{chosen!r}]. Got {chosen!r} instead.")
+    chosen = list(chosen)
+    if masks := [isinstance(each, (bool, np.bool_)) for each in chosen]:
+        if all(masks) and len(chosen) == len(names):
+            return tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
+        if any(masks):
+            raise ValueError(f"{what} must be names, positions, or True or False for each of the {len(names)} columns.")
     found = []
     for each in chosen:
         if isinstance(each, (int, np.integer)) and str(each) not in names:

@@ -8,10 +8,12 @@ import numpy as np
 
 from kernelwright.inputs.frames.cells import days_since_1970, is_duration, read_as, texts, typed_numbers
 from kernelwright.inputs.frames.columns import Column
-from kernelwright.inputs.frames.dates import hours_of
+from kernelwright.inputs.frames.dates import days_of, hours_of
 from kernelwright.inputs.frames.table import Table
 
 __all__ = ["ColumnValues", "values_of"]
+
+NOUNS = {"": "YYYY-MM-DD", "compact": "YYYYMMDD"}  # of forms of dates
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,14 @@ def values_of(table: Table, column: Column) -> ColumnValues:
         return ColumnValues(values, new=np.isnan(values) & words.notna().to_numpy())
     bare = None
     if column.kind == "date":
-        noun = f"dates ({column.form.replace('-', ' ') or 'YYYY-MM-DD'})"
+        noun = f"dates ({NOUNS.get(column.form, column.form.replace('-', ' '))})"
         values, odd = days_since_1970(table, name, column.form)
     elif column.form == "clock" and not is_duration(table, name):
         noun = "times of day"
         values, odd = hours_of(texts(table, name))
+    elif column.form == "duration" and not is_duration(table, name):
+        noun = "durations"
+        values, odd = days_of(texts(table, name))
     else:
         reading = typed_numbers(table, name) or read_as(texts(table, name), column.notation, column.categories)
         noun, values, odd = reading.notation.words, reading.values, reading.odd
