@@ -18,12 +18,14 @@ from kernelwright.learning import (
     Auto,
     Choice,
     CrossValidation,
+    EmpiricalRisk,
     Folds,
     Given,
     HeldOut,
     LeaveOneOut,
     Median,
     Rademacher,
+    clip_of,
     learning_method,
     methods,
 )
@@ -199,6 +201,33 @@ def test_ard_length_scales_are_learned_one_by_one():
     choice = run(Gaussian("median", ard=True), LeaveOneOut(), rows)
     lengths = choice.kernel.lengthscale.detach().numpy()
     assert lengths[2] > 1.5 * lengths[:2].max()  # the third column says nothing
+
+
+@pytest.mark.parametrize("kind", [Rademacher, HeldOut, LeaveOneOut])
+def test_the_normalised_loss_with_the_weight_divided_learns_alike(kind):
+    """L / M + tau r has the minimum of L + M tau r; the centred loss is lower by one."""
+    M = -math.log(0.05)
+    plain, normalised, centred = (
+        run(Gaussian(3.0), kind(weight, epsilon=0.05, loss=loss))
+        for weight, loss in ((0.05, "log"), (0.05 / M, "normalised"), (0.05 / M, "centred"))
+    )
+    assert normalised.value == pytest.approx(plain.value / M, rel=1e-5)
+    assert centred.value == pytest.approx(normalised.value - 1, abs=1e-5)
+    assert normalised.ridge == pytest.approx(plain.ridge, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", [Rademacher, HeldOut, LeaveOneOut, Folds, EmpiricalRisk])
+def test_every_cross_entropy_has_its_clip(kind):
+    own = kind(loss="log", epsilon=0.05).objective(data(), None, "double")
+    assert own.loss == ClippedLogLoss(0.05)
+    assert clip_of(kind(epsilon=0.05)) == 0.05
+    for bad in (0.0, 1 / math.e, 1.0):
+        with pytest.raises(InvalidParameterError, match="'epsilon' parameter"):
+            kind(epsilon=bad).checked()
+
+
+def test_a_method_without_a_clip_has_the_published_one():
+    assert clip_of(Given()) == clip_of(Auto()) == clip_of(CrossValidation()) == 1e-15
 
 
 @pytest.mark.parametrize("learn", [Rademacher, LeaveOneOut])

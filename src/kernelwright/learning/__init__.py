@@ -24,6 +24,7 @@ from kernelwright.learning.loop import Step, train
 from kernelwright.learning.methods import EmpiricalRisk, Folds, HeldOut, LeaveOneOut, Rademacher
 from kernelwright.learning.optimisers import LBFGS, Adam
 from kernelwright.learning.recipes import Auto
+from kernelwright.objectives.losses import EPSILON
 
 __all__ = [
     "LBFGS",
@@ -43,6 +44,7 @@ __all__ = [
     "Rademacher",
     "Step",
     "choose",
+    "clip_of",
     "learning_method",
     "train",
 ]
@@ -56,6 +58,13 @@ METHODS: dict[str, type[LearningMethod]] = {
 def learning_method(given: Any, owner: str) -> LearningMethod:
     """Return the learning method behind a ``learn`` argument: a word, an object, or None."""
     return Given() if given is None else option_of(given, METHODS, "learn", owner, kind=LearningMethod)
+
+
+def clip_of(method: LearningMethod) -> float:
+    """Return the clip of the cross entropy that a method learns with; of a method without one, the published clip."""
+    if isinstance(method, (Rademacher, HeldOut, LeaveOneOut, Folds, EmpiricalRisk)):
+        return method.epsilon
+    return EPSILON
 
 
 def choose(method: LearningMethod, task: LearningTask) -> Choice:

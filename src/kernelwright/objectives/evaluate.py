@@ -19,7 +19,7 @@ from kernelwright.kernels import Kernel
 from kernelwright.objectives.base import Objective
 from kernelwright.objectives.in_sample import EmpiricalRiskObjective, RademacherObjective
 from kernelwright.objectives.leave_one_out import LeaveOneOutObjective
-from kernelwright.objectives.losses import EPSILON, LOG_LOSS, loss_named
+from kernelwright.objectives.losses import EPSILON, LOG_LOSS, check_clip, loss_named
 from kernelwright.objectives.splits import FoldsObjective, HeldOutObjective
 from kernelwright.objectives.terms import Hyperparameters
 from kernelwright.parameters import plain_gradients
@@ -48,6 +48,7 @@ def objective_named(
     """Return the objective behind a word; settings that are None keep the objective's defaults."""
     if name not in OBJECTIVES:
         raise ValueError(f"The 'name' parameter must be one of {list(OBJECTIVES)}. Got {name!r} instead.")
+    check_clip(epsilon)
     settings: dict[str, Any] = {"shrinkage": shrinkage, "precision": precision}
     if complexity_weight is not None:
         settings["complexity_weight"] = complexity_weight
@@ -88,11 +89,12 @@ def value_and_gradient(
         tau; ``None`` is the objective's own: "4e/n" for "rademacher" and 0 for the others.
     folds : int or array-like of int, default=2
         Number of folds, or a fold number for each row; "held-out" trains on fold 0 and tests on the others.
-    loss : {"log", "brier", "calibrated"}, optional
-        Defaults to the clipped cross entropy of Eq. (7) where [Hsu2018]_ uses it ("rademacher", "empirical-risk",
-        "held-out"), to the Brier loss otherwise.
+    loss : {"log", "normalised", "centred", "brier", "calibrated"}, optional
+        Defaults to the clipped cross entropy of Eq. (7), "log", where [Hsu2018]_ uses it ("rademacher",
+        "empirical-risk", "held-out"), to the Brier loss otherwise. "normalised" and "centred" are Eqs. (55) and (56)
+        of the long version: see :class:`~kernelwright.objectives.ClippedLogLoss`.
     epsilon : float
-        The clip of the cross entropy.
+        The clip of the cross entropy, between 0 and 1/e.
     sample_weight : array-like, optional
         How much each row counts, relative to the others.
     groups : array-like, optional
