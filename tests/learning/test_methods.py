@@ -46,9 +46,11 @@ from kernelwright.objectives.splits import ShareOfRows
 from tests import reference as naive
 from tests.learning.disc import N, X, data, raise_once, run
 
-BY_GRADIENT = ["rademacher", "held-out", "leave-one-out", "folds", "empirical-risk"]
-LOSS, FOLDS = {"leave-one-out": "brier", "folds": "brier"}, {"folds": 5}
-TAU = {"rademacher": "4e/n", "held-out": "1/n", "leave-one-out": "1/n", "folds": 0.0, "empirical-risk": 0.0}
+BY_GRADIENT = ["rademacher", "held-out", "leave-one-out", "folds", "regularised-folds", "empirical-risk"]
+LOSS = {"leave-one-out": "brier", "folds": "brier", "regularised-folds": "brier"}
+FOLDS = {"folds": 5, "regularised-folds": 5}
+TAU = {"rademacher": "4e/n", "held-out": "1/n", "leave-one-out": "1/n", "folds": 0.0, "regularised-folds": 1.0}
+TAU["empirical-risk"] = 0.0
 
 # Words and settings ------------------------------------------------------------------------------------------
 

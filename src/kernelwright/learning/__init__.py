@@ -8,6 +8,7 @@ word                object
 ``"held-out"``      :class:`HeldOut`, Eq. (13)
 ``"leave-one-out"``  :class:`LeaveOneOut`
 ``"folds"``         :class:`Folds`
+``"regularised-folds"``  :class:`RegularisedFolds`, of [Song2013]_
 ``"empirical-risk"``  :class:`EmpiricalRisk`
 ``"cross-validation"``  :class:`CrossValidation`, a grid
 ``"median"``        :class:`Median`, the median heuristic
@@ -24,6 +25,7 @@ from kernelwright.learning.loop import Step, train
 from kernelwright.learning.methods import EmpiricalRisk, Folds, HeldOut, LeaveOneOut, Rademacher
 from kernelwright.learning.optimisers import LBFGS, Adam
 from kernelwright.learning.recipes import Auto
+from kernelwright.learning.regularised import RegularisedFolds
 from kernelwright.objectives.losses import EPSILON
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "LeaveOneOut",
     "Median",
     "Rademacher",
+    "RegularisedFolds",
     "Step",
     "choose",
     "clip_of",
@@ -51,7 +54,17 @@ __all__ = [
 
 METHODS: dict[str, type[LearningMethod]] = {
     method.word: method
-    for method in (Auto, Rademacher, HeldOut, LeaveOneOut, Folds, EmpiricalRisk, CrossValidation, Median)
+    for method in (
+        Auto,
+        Rademacher,
+        HeldOut,
+        LeaveOneOut,
+        Folds,
+        RegularisedFolds,
+        EmpiricalRisk,
+        CrossValidation,
+        Median,
+    )
 }
 
 

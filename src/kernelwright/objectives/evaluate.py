@@ -20,7 +20,7 @@ from kernelwright.objectives.base import Objective
 from kernelwright.objectives.in_sample import EmpiricalRiskObjective, RademacherObjective
 from kernelwright.objectives.leave_one_out import LeaveOneOutObjective
 from kernelwright.objectives.losses import EPSILON, LOG_LOSS, check_clip, loss_named
-from kernelwright.objectives.splits import FoldsObjective, HeldOutObjective
+from kernelwright.objectives.splits import FoldsObjective, HeldOutObjective, RegularisedFoldsObjective
 from kernelwright.objectives.terms import Hyperparameters
 from kernelwright.parameters import plain_gradients
 
@@ -32,6 +32,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "held-out": HeldOutObjective,
     "leave-one-out": LeaveOneOutObjective,
     "folds": FoldsObjective,
+    "regularised-folds": RegularisedFoldsObjective,
 }
 
 
@@ -54,7 +55,7 @@ def objective_named(
         settings["complexity_weight"] = complexity_weight
     if loss is not None or OBJECTIVES[name].loss is LOG_LOSS:
         settings["loss"] = loss_named(loss or "log", epsilon)
-    if name in ("held-out", "folds"):
+    if name in ("held-out", "folds", "regularised-folds"):
         settings["folds"] = folds
     return OBJECTIVES[name](**settings)
 
@@ -77,7 +78,7 @@ def value_and_gradient(
 
     Parameters
     ----------
-    name : {"rademacher", "empirical-risk", "held-out", "leave-one-out", "folds"}
+    name : {"rademacher", "empirical-risk", "held-out", "leave-one-out", "folds", "regularised-folds"}
         The objective.
     kernel : Kernel
         It is copied, not changed.
@@ -86,7 +87,7 @@ def value_and_gradient(
     ridge : float
         lambda.
     complexity_weight : float, "4e", "4e/n", "4e/sqrt(n)", "1/n" or None, default=None
-        tau; ``None`` is the objective's own: "4e/n" for "rademacher" and 0 for the others.
+        tau; ``None`` is the objective's own: "4e/n" for "rademacher", 1 for "regularised-folds", and 0 for the others.
     folds : int or array-like of int, default=2
         Number of folds, or a fold number for each row; "held-out" trains on fold 0 and tests on the others.
     loss : {"log", "normalised", "centred", "brier", "calibrated"}, optional
