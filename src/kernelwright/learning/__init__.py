@@ -24,6 +24,7 @@ from kernelwright.learning.grid import CrossValidation
 from kernelwright.learning.loop import Step, train
 from kernelwright.learning.methods import EmpiricalRisk, Folds, HeldOut, LeaveOneOut, Rademacher
 from kernelwright.learning.optimisers import LBFGS, Adam
+from kernelwright.learning.prior import ComplexityPrior
 from kernelwright.learning.recipes import Auto
 from kernelwright.learning.regularised import RegularisedFolds
 from kernelwright.objectives.losses import EPSILON
@@ -34,6 +35,7 @@ __all__ = [
     "Adam",
     "Auto",
     "Choice",
+    "ComplexityPrior",
     "CrossValidation",
     "EmpiricalRisk",
     "Folds",

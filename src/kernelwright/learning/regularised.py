@@ -26,8 +26,7 @@ class RegularisedFolds(GradientMethod):
     data fit at other rows. For classes the first term is the Brier loss of raw outputs. Without the second term,
     ``complexity_weight=0``, it is the validation objective of [Grunewalder2012]_, as is :class:`Folds`.
 
-    The second term favours small norms whatever the number of rows, so embeddings are smoother than by :class:`Folds`:
-    better with few noisy rows, worse with many.
+    The second term is small beside the first, and answers are level with those of :class:`Folds`.
 
     Parameters
     ----------
