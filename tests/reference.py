@@ -197,12 +197,13 @@ def objective(
         own = noise(w[T], ridge)
         value = measure(outputs(K[np.ix_(B, T)], K[np.ix_(T, T)], Y[T], own, prior), Y[B], w[B], epsilon)
         return value + tau * math.sqrt(sup * squared_norm(K[np.ix_(T, T)], Y[T], own, prior))
-    assert name == "folds"
+    assert name in ("folds", "regularised-folds")
     F, norms = np.empty_like(Y), []
     for fold in sorted(set(folds)):
         T, B = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         F[B] = outputs(K[np.ix_(B, T)], K[np.ix_(T, T)], Y[T], everything[T], prior)
-        norms.append(math.sqrt(sup * squared_norm(K[np.ix_(T, T)], Y[T], everything[T], prior)))
+        norm = squared_norm(K[np.ix_(T, T)], Y[T], everything[T], prior)
+        norms.append(math.sqrt(sup * norm) if name == "folds" else ridge * norm)
     return measure(F, Y, w, epsilon) + tau * sum(norms) / len(norms)
 
 
@@ -269,7 +270,7 @@ def torch_objective(
         V, norm = _torch_fit(K[T][:, T], Y[T], diagonal, prior)
         F.append(prior + K[B][:, T] @ V)
         tested.append(B)
-        complexity.append((sup * norm).sqrt())
+        complexity.append(ridge * norm if name == "regularised-folds" else (sup * norm).sqrt())
     rows = torch.cat(tested)
     return _torch_loss(torch.cat(F), Y[rows], w[rows], loss, epsilon) + tau * torch.stack(complexity).mean()
 

@@ -59,6 +59,36 @@ def test_each_guaranteed_bound_holds_as_often_as_it_says():
     assert min(held.values()) >= (1 - BETA) * N_DRAWS, held
 
 
+@pytest.mark.parametrize("epsilon", [0.02, 0.3])
+def test_bounds_at_another_clip_hold_as_often_as_they_say(epsilon):
+    n_draws, held = 40, {"rademacher": 0, "rademacher-fixed-kernel": 0, "holdout": 0}
+    for seed in range(n_draws):
+        (X, y), new = draw(300, seed), draw(100, 1000 + seed)
+        model = fixed().fit(X, y)
+        losses = -np.log(np.clip(model.raw_outputs(PLACES), epsilon, 1.0))
+        risk = ((1 - P_SECOND) * losses[:, 0] + P_SECOND * losses[:, 1]).mean()
+        for method in held:
+            rows = new if method == "holdout" else ()
+            held[method] += model.risk_bound(method, *rows, beta=BETA, epsilon=epsilon).total >= risk
+    assert min(held.values()) >= (1 - BETA) * n_draws, held
+
+
+def test_the_training_loss_of_a_bound_is_clipped_as_it_was_learned():
+    X, y = draw(300, 0)
+    for method in (Rademacher(epsilon=0.2), LeaveOneOut(loss="log", epsilon=0.2), LeaveOneOut()):
+        model = fixed(method).fit(X, y)
+        own = model.raw_outputs(X)[np.arange(len(y)), y]
+        expected = -np.log(np.clip(own, method.epsilon, 1.0)).mean()
+        assert model.risk_bound().parts["training loss"] == pytest.approx(expected)
+        assert model.training_loss_ == pytest.approx(expected)
+        general = -np.log(np.clip(own, 0.05, 1.0)).mean()
+        assert model.risk_bound(epsilon=0.05).parts["training loss"] == pytest.approx(general)
+    with pytest.raises(ValueError, match="between 0 and 1/e"):
+        model.risk_bound(epsilon=0.5)
+    with pytest.raises(ValueError, match="needs rows"):
+        model.risk_bound("holdout", epsilon=0.1)
+
+
 def test_the_fixed_kernel_bound_says_something_with_many_rows():
     for seed in range(20):
         model = fixed().fit(*draw(20_000, seed))

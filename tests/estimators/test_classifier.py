@@ -145,6 +145,7 @@ WAYS = [
     "held-out",
     "leave-one-out",
     "folds",
+    "regularised-folds",
     "cross-validation",
     "median",
     None,

@@ -262,7 +262,7 @@ def test_score_of_a_label_that_was_never_seen():
     assert np.isfinite(model.score(X[:1], ["other"]))
 
 
-@pytest.mark.parametrize("learn", ["auto", "leave-one-out", "folds", "rademacher", "held-out"])
+@pytest.mark.parametrize("learn", ["auto", "leave-one-out", "folds", "regularised-folds", "rademacher", "held-out"])
 def test_learning_beats_the_median_heuristic_on_new_rows(learn):
     rng = np.random.default_rng(5)
     X = rng.uniform(-1, 1, (360, 4))

@@ -20,6 +20,7 @@ from kernelwright.errors import NumericalError
 from kernelwright.kernels import Gaussian, Linear
 from kernelwright.networks import MLP, HeadOptions, Training
 from kernelwright.numerics.threads import threads_for
+from tests import reference as naive
 
 
 def small(training=(), **options):
@@ -198,6 +199,38 @@ def test_entropy_is_the_formula_where_there_is_support(moons, kernel):
     for method, of in (("clip", p), ("embedding", F)):  # Eqs. (33) and (37)
         expected = -sum(f * np.log(f, out=np.zeros_like(f), where=f > 0) for f in of.T)
         np.testing.assert_allclose(model.entropy(X, method)[near], expected[near], atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["embedding", "clip"])
+def test_pure_entropy_is_the_printed_formula_for_every_row(moons, method):
+    model = small({"max_epochs": 40}, kernel=Gaussian("median")).fit(*moons)
+    X = np.vstack([moons[0], 30.0 * moons[0]])  # half of the rows are far away
+    F = model.raw_outputs(X)
+    shares = np.array([naive.clip_normalise(f[None])[0] for f in F]) if method == "clip" else F
+    expected = [-sum(p * np.log(p) for p in row if p > 0) for row in shares]
+    np.testing.assert_allclose(model.entropy(X, method, pure=True), expected, atol=1e-12)
+    clipped = model.entropy(X, method, pure=True, clip=True)
+    np.testing.assert_allclose(clipped, np.maximum(expected, 0.0), atol=1e-12)
+
+
+def test_the_loss_of_a_bound_is_clipped_as_the_network_learned(moons):
+    for learn, epsilon in (("auto", 0.1), ("rademacher", 1e-15), (learning.HeldOut(epsilon=0.3), 0.3)):
+        model = small(learn=learn).fit(*moons)
+        own = model.raw_outputs(moons[0])[np.arange(len(moons[1])), moons[1]]
+        expected = -np.log(np.clip(own, epsilon, 1.0)).mean()
+        assert model.risk_bound().parts["training loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_network_learns_alike_by_the_normalised_loss_with_the_weight_divided(moons):
+    """L / M + tau r is (L + M tau r) / M, and Adam does not see the scale of a gradient."""
+    M = -np.log(0.1)
+    plain, normalised, centred = (
+        small(learn=learning.Rademacher(weight, epsilon=0.1, loss=loss)).fit(*moons)
+        for weight, loss in ((0.02, "log"), (0.02 / M, "normalised"), (0.02 / M, "centred"))
+    )
+    np.testing.assert_allclose(normalised.raw_outputs(moons[0]), plain.raw_outputs(moons[0]), atol=1e-3)
+    assert normalised.objective_ == pytest.approx(plain.objective_ / M, rel=1e-4)
+    assert centred.objective_ == pytest.approx(normalised.objective_ - 1, abs=1e-4)
 
 
 def test_entropy_far_from_all_rows_is_that_of_the_class_frequencies(moons):

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 
 from kernelwright import CalibrationWarning, EmbeddingClassifier, OverfitWarning
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.estimators.probabilities import warn_of_bad_fit
+from kernelwright.estimators.bad_fit import warn_of_bad_fit
 from kernelwright.inputs.labels import one_hot
 from kernelwright.kernels import Gaussian
 

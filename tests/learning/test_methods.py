@@ -18,12 +18,14 @@ from kernelwright.learning import (
     Auto,
     Choice,
     CrossValidation,
+    EmpiricalRisk,
     Folds,
     Given,
     HeldOut,
     LeaveOneOut,
     Median,
     Rademacher,
+    clip_of,
     learning_method,
     methods,
 )
@@ -44,9 +46,11 @@ from kernelwright.objectives.splits import ShareOfRows
 from tests import reference as naive
 from tests.learning.disc import N, X, data, raise_once, run
 
-BY_GRADIENT = ["rademacher", "held-out", "leave-one-out", "folds", "empirical-risk"]
-LOSS, FOLDS = {"leave-one-out": "brier", "folds": "brier"}, {"folds": 5}
-TAU = {"rademacher": "4e/n", "held-out": "1/n", "leave-one-out": "1/n", "folds": 0.0, "empirical-risk": 0.0}
+BY_GRADIENT = ["rademacher", "held-out", "leave-one-out", "folds", "regularised-folds", "empirical-risk"]
+LOSS = {"leave-one-out": "brier", "folds": "brier", "regularised-folds": "brier"}
+FOLDS = {"folds": 5, "regularised-folds": 5}
+TAU = {"rademacher": "4e/n", "held-out": "1/n", "leave-one-out": "1/n", "folds": 0.0, "regularised-folds": 1.0}
+TAU["empirical-risk"] = 0.0
 
 # Words and settings ------------------------------------------------------------------------------------------
 
@@ -199,6 +203,33 @@ def test_ard_length_scales_are_learned_one_by_one():
     choice = run(Gaussian("median", ard=True), LeaveOneOut(), rows)
     lengths = choice.kernel.lengthscale.detach().numpy()
     assert lengths[2] > 1.5 * lengths[:2].max()  # the third column says nothing
+
+
+@pytest.mark.parametrize("kind", [Rademacher, HeldOut, LeaveOneOut])
+def test_the_normalised_loss_with_the_weight_divided_learns_alike(kind):
+    """L / M + tau r has the minimum of L + M tau r; the centred loss is lower by one."""
+    M = -math.log(0.05)
+    plain, normalised, centred = (
+        run(Gaussian(3.0), kind(weight, epsilon=0.05, loss=loss))
+        for weight, loss in ((0.05, "log"), (0.05 / M, "normalised"), (0.05 / M, "centred"))
+    )
+    assert normalised.value == pytest.approx(plain.value / M, rel=1e-5)
+    assert centred.value == pytest.approx(normalised.value - 1, abs=1e-5)
+    assert normalised.ridge == pytest.approx(plain.ridge, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", [Rademacher, HeldOut, LeaveOneOut, Folds, EmpiricalRisk])
+def test_every_cross_entropy_has_its_clip(kind):
+    own = kind(loss="log", epsilon=0.05).objective(data(), None, "double")
+    assert own.loss == ClippedLogLoss(0.05)
+    assert clip_of(kind(epsilon=0.05)) == 0.05
+    for bad in (0.0, 1 / math.e, 1.0):
+        with pytest.raises(InvalidParameterError, match="'epsilon' parameter"):
+            kind(epsilon=bad).checked()
+
+
+def test_a_method_without_a_clip_has_the_published_one():
+    assert clip_of(Given()) == clip_of(Auto()) == clip_of(CrossValidation()) == 1e-15
 
 
 @pytest.mark.parametrize("learn", [Rademacher, LeaveOneOut])

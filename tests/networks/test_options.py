@@ -1,10 +1,15 @@
 """Options of networks: nested settings, and the plans made from them."""
 
+import numpy as np
 import pytest
+import scipy.stats
 from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.utils._param_validation import InvalidParameterError
 
 from kernelwright import EmbeddingNetworkClassifier
 from kernelwright.networks import MLP, HeadOptions, Training
+from kernelwright.networks.training import seeded
 
 
 def test_nested_settings_are_reached_and_copied():
@@ -60,3 +65,44 @@ def test_a_network_is_built_for_its_inputs():
     layers = MLP((7, 3), activation="tanh", dropout=0.5).build(5)
     assert [type(layer).__name__ for layer in layers] == ["Linear", "Tanh", "Linear", "Tanh", "Dropout"]
     assert (layers[0].in_features, layers[2].out_features, layers[4].p) == (5, 3, 0.5)
+
+
+def test_the_published_start_is_a_normal_distribution_cut_off_at_two_deviations():
+    """Against the moments and the distribution of SciPy's truncated normal."""
+    with seeded(0):
+        layers = MLP((400, 300), activation="sigmoid", start="truncated-normal").build(50)
+    assert [type(layer).__name__ for layer in layers] == ["Linear", "Sigmoid", "Linear", "Sigmoid"]
+    expected = scipy.stats.truncnorm(-2.0, 2.0, scale=0.1)
+    for layer in layers[::2]:
+        weights = layer.weight.detach().double().numpy().ravel()
+        assert np.abs(weights).max() <= 0.2
+        assert weights.std() == pytest.approx(expected.std(), rel=0.02)
+        assert scipy.stats.kstest(weights, expected.cdf).pvalue > 0.001
+        assert (layer.bias == 0.1).all()
+
+
+def test_another_deviation_is_taken_and_a_bad_one_refused():
+    layers = MLP((40,), start=0.3).build(50)
+    assert float(layers[0].weight.abs().max()) <= 0.6
+    assert float(layers[0].weight.std()) == pytest.approx(0.88 * 0.3, rel=0.1)
+    for bad in (0.0, -1.0, "zeros"):
+        with pytest.raises(InvalidParameterError, match="'start' parameter of MLP"):
+            MLP((40,), start=bad).checked()
+
+
+def sigmoids(*hidden, start="truncated-normal", **options):
+    module = MLP(hidden, activation="sigmoid", start=start)
+    training = Training(max_epochs=200, learning_rate=0.05)
+    return EmbeddingNetworkClassifier(module, training=training, random_state=0, **options)
+
+
+def test_a_layer_of_sigmoids_learns_and_has_a_bound():
+    X, y = load_wine(return_X_y=True)
+    model = sigmoids(32, head=HeadOptions(sup="bound")).fit(X[::2], y[::2])
+    assert model.risk_bound().guaranteed  # k(x, x) is at most the number of features
+    assert model.score(X[1::2], y[1::2]) > 0.9
+
+
+def test_two_layers_of_sigmoids_learn_from_the_wider_start():
+    X, y = load_wine(return_X_y=True)
+    assert sigmoids(16, 8, start="he").fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9

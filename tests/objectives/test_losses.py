@@ -146,8 +146,33 @@ def test_words_for_losses(word, expected):
 
 
 def test_an_unknown_loss_is_refused_with_the_choices():
-    with pytest.raises(ValueError, match=r"must be one of \('log', 'brier', 'calibrated'\)\. Got 'hinge' instead"):
+    with pytest.raises(ValueError, match=r"must be one of \('log', 'normalised', .* Got 'hinge' instead"):
         loss_named("hinge")
+
+
+@weightings
+@pytest.mark.parametrize("epsilon", [1e-15, 0.01, 0.3])
+def test_normalised_and_centred_losses_are_equations_55_and_56(w, epsilon):
+    """Row by row: L / M with M = -log epsilon, and L / M minus its value at outputs of zero, which is one."""
+    outputs, targets, weights = tensors(F, Y, w)
+    rows = TrainingSet.of(outputs, targets, weights=weights)
+    M = -math.log(epsilon)
+    normalised = sum(
+        weight * -math.log(min(max(f[label], epsilon), 1.0)) / M for f, label, weight in zip(F, LABELS, w, strict=True)
+    ) / sum(w)
+    at_zero = naive.log_loss(np.zeros_like(F), Y, w, epsilon) / M
+    plain, slope = ClippedLogLoss(epsilon)(outputs, rows)
+    for form, expected in (("normalised", normalised), ("centred", normalised - at_zero)):
+        value, gradient = loss_named(form, epsilon)(outputs, rows)
+        assert value == pytest.approx(expected, rel=1e-12)
+        torch.testing.assert_close(gradient * M, slope)
+    assert 0.0 <= normalised <= 1.0
+    assert plain == pytest.approx(M * normalised)
+
+
+def test_an_unknown_form_of_the_clipped_loss_is_refused():
+    with pytest.raises(ValueError, match="'form'"):
+        ClippedLogLoss(0.1, "scaled")
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -0.1, 1 / math.e, 1.0, math.nan])

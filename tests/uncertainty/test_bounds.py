@@ -41,6 +41,52 @@ def test_rademacher_bound_has_the_parts_of_theorem_4():
     assert bound.vacuous
 
 
+@pytest.mark.parametrize("epsilon", [1e-3, 0.05, 0.3, math.exp(-1)])
+def test_lemma_15_is_its_formula_times_the_largest_loss(epsilon):
+    """Eq. (61) bounds the loss divided by M: data fit, the Lipschitz constant of that loss, and the sample size."""
+    M, loss, r, n, beta = -math.log(epsilon), 0.4, 2.0, 100, 0.05
+    steps = np.linspace(epsilon, 1.0, 200_001)
+    lipschitz = np.max(np.abs(np.diff(np.log(steps) / M)) / np.diff(steps))
+    assert lipschitz == pytest.approx(1 / (epsilon * math.log(1 / epsilon)), rel=0.01)
+    normalised = loss / M + 4 / (epsilon * math.log(1 / epsilon)) * r + math.sqrt(8 / n * math.log(2 / beta))
+    bound = rademacher_bound(loss, r, n, beta, epsilon=epsilon)
+    assert bound.total == pytest.approx(M * normalised, rel=1e-12)
+    assert bound.largest == pytest.approx(M)
+    assert bound.vacuous == (normalised >= 1)
+    with_prior = rademacher_bound(loss, r, n, beta, epsilon=epsilon, prior=0.7)
+    assert with_prior.total - bound.total == pytest.approx(4 / epsilon * 0.7 / 10)
+
+
+def test_at_the_clip_of_theorem_4_lemma_15_is_theorem_4():
+    published, general = (rademacher_bound(0.4, 2.0, 100, 0.05, prior=0.3, epsilon=e) for e in (None, math.exp(-1)))
+    assert general.parts == published.parts
+    assert (general.largest, general.bounded_loss) == (1.0, published.bounded_loss)
+
+
+def test_the_bound_is_tightest_at_the_clip_of_theorem_4():
+    """The multiplier of the complexity of the normalised loss, 1 / (epsilon log(1 / epsilon)), is least at 1/e."""
+    share = [
+        (b := rademacher_bound(0.0, 1.0, 10**9, 0.05, epsilon=e)).total / b.largest for e in (0.1, 0.3, 1 / math.e)
+    ]
+    assert share == sorted(share, reverse=True)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -0.1, 0.4, 1.0, math.nan])
+@pytest.mark.parametrize("bound", [rademacher_bound, fixed_kernel_bound])
+def test_a_clip_outside_the_lemma_is_refused(bound, epsilon):
+    with pytest.raises(ValueError, match="'epsilon' of a risk bound must lie between 0 and 1/e"):
+        bound(0.4, 2.0, 100, 0.05, epsilon=epsilon)
+
+
+def test_the_fixed_kernel_bound_at_another_clip_has_the_same_constants():
+    usual, other = (fixed_kernel_bound(0.2, 3.0, 400, 0.1, epsilon=e) for e in (math.exp(-1), 0.01))
+    assert other.parts["4/0.01/sqrt(n) x complexity"] == pytest.approx(
+        usual.parts["4e/sqrt(n) x complexity"] * 100 / math.e
+    )
+    assert other.parts["sample size"] == pytest.approx(usual.parts["sample size"] * math.log(100))
+    assert "clipped at 0.01 (never above 4.605)" in str(other)
+
+
 def test_what_is_added_to_all_outputs_counts_too():
     bound = rademacher_bound(loss=0.4, complexity=2.0, n=100, beta=0.05, prior=0.7)
     assert bound.parts["4e/sqrt(n) x prior"] == pytest.approx(0.28 * math.e)

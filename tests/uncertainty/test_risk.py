@@ -38,17 +38,28 @@ def rows(**columns) -> TrainingSet:
 def terms(**changes) -> RiskTerms:
     data = rows(weights=torch.from_numpy(WEIGHTS))
     outputs, log_p = torch.from_numpy(RNG.uniform(0, 1, (N, M))), torch.from_numpy(RNG.normal(size=(N, M)))
-    found = RiskTerms.of((outputs, data), (outputs, log_p, data), training_loss=0.4, n_rows=N)
+    found = RiskTerms.of((outputs, data), (outputs, log_p, data), epsilon=0.02, n_rows=N)
     return replace(found, **changes)
 
 
 def test_terms_have_the_weighted_mean_of_clipped_losses():
     data, outputs = rows(weights=torch.from_numpy(WEIGHTS)), torch.from_numpy(RNG.uniform(-0.2, 1.2, (N, M)))
-    found = RiskTerms.of((outputs, data), (outputs, outputs, data), training_loss=0.4, n_rows=50.0, prior=0.3)
-    losses = [-np.log(np.clip(float(f @ y), 1 / np.e, 1.0)) for f, y in zip(outputs, data.targets, strict=True)]
-    assert found.clipped_loss == pytest.approx(np.average(losses, weights=WEIGHTS))
+    found = RiskTerms.of((outputs, data), (outputs, outputs, data), epsilon=0.02, n_rows=50.0, prior=0.3)
+
+    def mean(clip: float) -> float:
+        own = [float(f @ y) for f, y in zip(outputs, data.targets, strict=True)]
+        return np.average([-np.log(min(max(f, clip), 1.0)) for f in own], weights=WEIGHTS)
+
+    assert found.clipped_loss == pytest.approx(mean(1 / np.e))
+    assert found.training_loss == pytest.approx(mean(0.02))  # the clip that was learned with
+    assert found.loss_at(0.2) == pytest.approx(mean(0.2))  # and any other
     assert (found.n_clipped, found.n_rows) == (pytest.approx(WEIGHTS.sum()), 50.0)
-    assert (found.training_loss, found.prior, found.fixed_kernel, found.faults) == (0.4, 0.3, False, ())
+    assert (found.prior, found.fixed_kernel, found.faults) == (0.3, False, ())
+
+
+def test_terms_of_an_older_file_have_no_other_clip():
+    with pytest.raises(ValueError, match="Fit it again"):
+        terms(own=None, weights=None).loss_at(0.1)
 
 
 @pytest.mark.parametrize("groups", [None, torch.arange(N) // 4], ids=["rows", "groups"])
@@ -74,10 +85,26 @@ def test_a_bound_of_the_training_loss_is_that_of_its_formula(method):
     given = terms(fixed_kernel=True, prior=0.1)
     found = training_bound(given, method, 2.0, BETA)
     if method == "rademacher":
-        assert found == rademacher_bound(0.4, 2.0, N, BETA, prior=0.1)
+        assert found == rademacher_bound(given.training_loss, 2.0, N, BETA, prior=0.1)
     else:
         assert found == fixed_kernel_bound(given.clipped_loss, 2.0, given.n_clipped, BETA)
     assert found.guaranteed
+
+
+@pytest.mark.parametrize("method", ["rademacher", "rademacher-fixed-kernel"])
+def test_a_bound_at_another_clip_has_the_training_loss_there(method):
+    given = terms(fixed_kernel=True)
+    found = training_bound(given, method, 2.0, BETA, epsilon=0.05)
+    assert found.parts["training loss"] == pytest.approx(given.loss_at(0.05))
+    assert found.largest == pytest.approx(np.log(20.0))
+
+
+def test_a_bound_from_held_out_rows_at_another_clip_scales_with_the_largest_loss():
+    losses = RNG.uniform(0, np.log(20.0), 60)
+    found = held_out_bound(losses, losses > 1, "clipped", BETA, 0.05)
+    expected = holdout_loss_bound(losses / np.log(20.0), BETA)
+    assert found.total == pytest.approx(np.log(20.0) * expected.total)
+    assert found.parts["held-out loss"] == pytest.approx(losses.mean())
 
 
 def test_a_kernel_that_was_chosen_with_the_rows_has_no_fixed_kernel_bound():
@@ -86,8 +113,9 @@ def test_a_kernel_that_was_chosen_with_the_rows_has_no_fixed_kernel_bound():
 
 
 def test_a_fault_takes_the_guarantee_and_is_said():
-    found = training_bound(terms(faults=(WEIGHTED,)), "rademacher", 2.0, BETA)
-    sound = training_bound(terms(), "rademacher", 2.0, BETA)
+    given = terms()
+    found = training_bound(replace(given, faults=(WEIGHTED,)), "rademacher", 2.0, BETA)
+    sound = training_bound(given, "rademacher", 2.0, BETA)
     assert not found.guaranteed
     assert found.conditions.endswith(WEIGHTED)
     assert found.parts == sound.parts
@@ -102,6 +130,15 @@ def test_a_bound_from_rows_held_out(loss):
     assert grouped.loss == loss
     assert "Each group counts once" in grouped.conditions
     assert grouped.total > expected.total  # twenty groups say less than sixty rows
+
+
+@pytest.mark.parametrize(
+    ("method", "loss", "epsilon"),
+    [("leave-one-out", "clipped", 0.1), ("holdout", "error", 0.1), ("rademacher", "clipped", 0.5)],
+)
+def test_a_clip_that_does_not_go_with_the_method_is_refused(method, loss, epsilon):
+    with pytest.raises(ValueError, match="'epsilon'"):
+        check_method(method, loss, epsilon)
 
 
 @pytest.mark.parametrize(

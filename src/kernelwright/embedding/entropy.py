@@ -21,5 +21,5 @@ def embedding_entropy(outputs: Tensor, *, clip: bool = False) -> Tensor:
 
     It may be slightly negative if the model is very confident; ``clip`` raises it to zero.
     """
-    entropy = -torch.special.xlogy(outputs, outputs.clamp(min=0.0)).where(outputs > 0, 0.0).sum(1)
+    entropy = torch.special.entr(outputs).where(outputs > 0, 0.0).sum(1)
     return entropy.clamp(min=0.0) if clip else entropy

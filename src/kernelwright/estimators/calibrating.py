@@ -17,8 +17,7 @@ from kernelwright.estimators.arrows import FitPlan, has_fixed_kernel
 from kernelwright.features.nystroem import Nystroem
 from kernelwright.inputs.dataset import Dataset
 from kernelwright.kernels.feature import FeatureMap
-from kernelwright.learning import Auto
-from kernelwright.objectives.losses import clipped_log_loss
+from kernelwright.learning import Auto, clip_of
 from kernelwright.similarity.indefinite import signature
 from kernelwright.solvers import Solution
 from kernelwright.uncertainty.calibration import Link
@@ -91,7 +90,7 @@ def risk_terms(solution: Solution, found: Calibrated, plan: FitPlan, *, weighted
     return RiskTerms.of(
         (fitted, rows),
         (solution.left_out.outputs + found.shift, found.log_p, solution.left_out.rows),
-        training_loss=clipped_log_loss(fitted, rows.targets, rows.weights)[0],
+        epsilon=clip_of(plan.method),
         n_rows=_n_units(embedding, plan),
         prior=float(np.linalg.norm(embedding.prior.numpy())),
         fixed_kernel=has_fixed_kernel(plan, embedding.scaler),

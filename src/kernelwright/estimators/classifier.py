@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelwright.embedding.fitted import LeftOutRows
 from kernelwright.estimators.arrows import FitPlan, embedded_rows, embedding_of, fit_chunks, learn, prepare, solve
+from kernelwright.estimators.bad_fit import warn_of_bad_fit
 from kernelwright.estimators.batches import WithFeatures, add_rows, check_named, first_rows, widened
 from kernelwright.estimators.calibrating import Calibrated, calibrate, complexity_of, judge, risk_terms, warn_if_flipped
 from kernelwright.estimators.checking import asked_for, check, plan_of, restarted, settings_of, start_of
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS, EmbeddingEstimator
 from kernelwright.estimators.importance import rows_apart
 from kernelwright.estimators.mean_targets import with_means_that_pay
-from kernelwright.estimators.probabilities import ProbabilityClassifier, warn_of_bad_fit
+from kernelwright.estimators.probabilities import ProbabilityClassifier
 from kernelwright.estimators.progress import progress
 from kernelwright.estimators.refitting import refitted_losses
 from kernelwright.estimators.row_split import split

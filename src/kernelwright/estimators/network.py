@@ -13,11 +13,12 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from kernelwright.estimators.bad_fit import warn_of_bad_fit
 from kernelwright.estimators.base import by_chunks, part_of
 from kernelwright.estimators.checking import asked_for
 from kernelwright.estimators.embedded import COLUMN_CONSTRAINTS
 from kernelwright.estimators.network_rows import INPUTS, check_network_rows
-from kernelwright.estimators.probabilities import ProbabilityClassifier, warn_of_bad_fit
+from kernelwright.estimators.probabilities import ProbabilityClassifier
 from kernelwright.estimators.progress import progress, with_lines
 from kernelwright.inputs.arrays import seed_of
 from kernelwright.inputs.dataset import ClassInfo
@@ -45,7 +46,6 @@ from kernelwright.networks.goals import WORDS, network_method
 from kernelwright.networks.modules import checked_widths
 from kernelwright.networks.training import seeded
 from kernelwright.numerics.threads import threads_for
-from kernelwright.objectives.losses import clipped_log_loss
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.links import FittedLink
 from kernelwright.uncertainty.risk import UNBOUNDED, WEIGHTED, RiskTerms
@@ -270,13 +270,13 @@ class EmbeddingNetworkClassifier(
         self._risk = RiskTerms.of(
             (head.fitted, judged),
             (head.left_out, found.log_p, judged),
-            training_loss=clipped_log_loss(head.fitted, judged.targets, judged.weights)[0],
+            epsilon=goal.epsilon,
             n_rows=solved.n_rows,
             faults=(WEIGHTED,) * weighted + (UNBOUNDED,) * unbounded,
         )
         self._holdout = None
         warn_of_bad_fit(head.fitted.argmax(1), judged, found.log_p, judged)
-        warn_of_collapsed_network(head.left_out, self.complexity_, goal.tau)
+        warn_of_collapsed_network(head.left_out, self.complexity_, goal.tau_of_log_loss)
 
     # predictions -----------------------------------------------------------------------------------------
 

@@ -1,8 +1,7 @@
-"""The base of classifiers with calibrated probabilities: predictions, risk bounds and warnings."""
+"""The base of classifiers with calibrated probabilities: predictions and risk bounds."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,18 +12,16 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from torch import Tensor
 
 from kernelwright.embedding.entropy import clip_entropy, embedding_entropy
-from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.errors import CalibrationWarning, OverfitWarning
 from kernelwright.estimators.answers import AnswersInFrames, in_frames, the_classes
 from kernelwright.estimators.base import by_chunks, part_of
 from kernelwright.estimators.importance import MeasuresColumns
 from kernelwright.inputs.dask_rows import dask_mean, is_dask
 from kernelwright.inputs.labels import one_hot
-from kernelwright.uncertainty.bounds import LeftOutLoss, RiskBound, clipped_losses, left_out_estimate
+from kernelwright.uncertainty.bounds import LARGEST_CLIP, LeftOutLoss, RiskBound, clipped_losses, left_out_estimate
 from kernelwright.uncertainty.calibration import Link
 from kernelwright.uncertainty.risk import RiskTerms, check_method, held_out_bound, training_bound
 
-__all__ = ["ProbabilityClassifier", "warn_of_bad_fit"]
+__all__ = ["ProbabilityClassifier"]
 
 SMALLEST = 1e-15  # a probability of zero would have an infinite loss
 NOWHERE = 0.1  # support below which raw outputs carry no information
@@ -155,11 +152,11 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
 
     @in_frames()
     @by_chunks
-    def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False) -> np.ndarray:
+    def entropy(self, X: Any, method: str = "embedding", *, clip: bool = False, pure: bool = False) -> np.ndarray:
         """Return the entropy (in nats) of the label at each row: high at class boundaries and far from the data.
 
         Both estimates use raw outputs. If a row has almost no :meth:`support` (below 0.1), these carry no information,
-        and the entropy moves to that of the class frequencies.
+        and the entropy moves to that of the class frequencies, unless ``pure``.
 
         Parameters
         ----------
@@ -168,6 +165,19 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
             The embedding's own estimate, Eq. (37), or the entropy of the clip-normalised outputs, Eq. (33).
         clip : bool, default=False
             Set slightly negative estimates of "embedding" to zero.
+        pure : bool, default=False
+            The equation as printed for every row: far from the data Eq. (37) goes to zero, as if all were certain, and
+            Eq. (33) to the entropy of rounding errors.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from kernelwright import EmbeddingClassifier, kernels
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = EmbeddingClassifier(kernels.Gaussian(), learn="rademacher").fit(X, y)
+        >>> far = X[:1] + 100.0
+        >>> model.entropy(far).round(3), model.entropy(far, pure=True).round(3)  # log 3, and zero
+        (array([1.099]), array([0.]))
         """
         if method not in ("embedding", "clip"):
             raise ValueError(
@@ -175,12 +185,21 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
             )
         outputs, support = self._outputs_and_support(X)
         found = clip_entropy(outputs) if method == "clip" else embedding_entropy(outputs, clip=clip)
+        if pure:
+            return found.numpy()
         trust = (support / NOWHERE).clamp(max=1.0)
         prior = torch.from_numpy(self.class_prior_)
         return torch.where(trust < 1.0, trust * found - (1.0 - trust) * (prior * prior.log()).sum(), found).numpy()
 
     def risk_bound(
-        self, method: str = "rademacher", X: Any = None, y: Any = None, *, beta: float = 0.05, loss: str = "clipped"
+        self,
+        method: str = "rademacher",
+        X: Any = None,
+        y: Any = None,
+        *,
+        beta: float = 0.05,
+        loss: str = "clipped",
+        epsilon: float | None = None,
     ) -> RiskBound:
         """Bound the expected loss at new rows; the record prints as a table.
 
@@ -200,6 +219,11 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
         loss : {"clipped", "error"}, default="clipped"
             Cross entropy of the raw outputs clipped at 1/e, or the error rate (only for "holdout" and
             "leave-one-out").
+        epsilon : float or None, default=None
+            ``None`` bounds the loss clipped at 1/e, as Theorem 4 does; its training loss is clipped as it was learned
+            (``epsilon`` of the learning method). A number up to 1/e bounds the loss clipped there, which is at most
+            ``-log(epsilon)``: by lemma 15 of the long version of [Hsu2018]_ for "rademacher", by the same step for
+            "rademacher-fixed-kernel", and for the rows that are passed to "holdout".
 
         Returns
         -------
@@ -220,23 +244,25 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
         True
         """
         check_is_fitted(self)
-        check_method(method, loss)
+        check_method(method, loss, epsilon)
         if method == "holdout":
-            return held_out_bound(*self._held_out(X, y), loss, beta)
+            return held_out_bound(*self._held_out(X, y, epsilon), loss, beta, epsilon)
         if X is not None or y is not None:
             raise ValueError(f"Only method='holdout' takes X and y. Got them with method={method!r}.")
         if method == "leave-one-out":
             refitted, n_parts = self._refitted_losses()
             return left_out_estimate(self._risk.left_out[loss], loss, beta, refitted.get(loss), n_parts)
-        return training_bound(self._risk, method, self.complexity_, beta)
+        return training_bound(self._risk, method, self.complexity_, beta, epsilon)
 
     def _refitted_losses(self) -> tuple[dict[str, LeftOutLoss], int]:
         """Return the losses at rows left out of learning too, and the number of folds; empty if not available."""
         return {}, 0
 
-    def _held_out(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _held_out(self, X: Any, y: Any, epsilon: float | None) -> tuple[np.ndarray, np.ndarray]:
         """Return clipped losses and errors at given rows, or at those that ``fit`` has held out."""
         if X is None and y is None:
+            if epsilon is not None:
+                raise ValueError("A held-out bound at another 'epsilon' needs rows: risk_bound('holdout', X, y, ...).")
             if self._holdout is None:
                 raise ValueError(
                     "A held-out bound needs rows that were not fitted. Pass them, risk_bound('holdout', X, y), or fit "
@@ -248,44 +274,15 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
         y = column_or_1d(y)
         outputs, support = self._outputs_and_support(X)
         check_consistent_length(outputs, y)
-        return self._losses(outputs, self.link_(outputs, support, self.line_log_p(X)), y)
+        log_p = self.link_(outputs, support, self.line_log_p(X))
+        return self._losses(outputs, log_p, y, LARGEST_CLIP if epsilon is None else epsilon)
 
-    def _losses(self, outputs: Tensor, log_p: Tensor, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _losses(
+        self, outputs: Tensor, log_p: Tensor, y: np.ndarray, epsilon: float = LARGEST_CLIP
+    ) -> tuple[np.ndarray, np.ndarray]:
         answers = self.classes_[log_p.argmax(1).numpy()]
         known = np.isin(y, self.classes_)
-        losses = np.ones(len(y))  # an unknown label has no output and gets the largest loss
+        losses = np.full(len(y), -np.log(epsilon))  # an unknown label has no output and gets the largest loss
         targets = one_hot(np.searchsorted(self.classes_, y[known]), len(self.classes_))
-        losses[known] = clipped_losses(outputs[torch.from_numpy(known)], targets)
+        losses[known] = clipped_losses(outputs[torch.from_numpy(known)], targets, epsilon)
         return losses, answers != y
-
-
-FITTED, APART, JUDGED_FROM = 0.98, 0.3, 20  # accuracies, and the number of rows below which they are too noisy
-
-
-def warn_of_bad_fit(answers: Tensor, fitted: TrainingSet, log_p: Tensor, left_out: TrainingSet) -> None:
-    """Warn if leave-one-out predictions contradict the fit: no better than chance, or much better than stated.
-
-    ``answers`` are the predicted class indices at fitted rows, ``log_p`` the log probabilities at rows left out.
-    """
-    if left_out.n_units < JUDGED_FROM:
-        return
-    labels, w = left_out.targets.argmax(1), left_out.weights / left_out.total_weight
-    right, sure = float(w @ (log_p.argmax(1) == labels).double()), float(w @ log_p.exp().amax(1))
-    most = float((w @ left_out.targets).max())
-    told = float(fitted.weights @ (answers == fitted.targets.argmax(1)).double()) / fitted.total_weight
-    if told >= FITTED and right <= most and told - right > APART:
-        warnings.warn(
-            f"The model overfits: its accuracy is {100 * told:.0f} % on training rows, but only {100 * right:.0f} % on "
-            f"rows left out, where always predicting the most frequent class has {100 * most:.0f} %. Use "
-            "learn='auto', a larger ridge or a longer length scale. Or the inputs say nothing about the classes.",
-            OverfitWarning,
-            stacklevel=4,
-        )
-    elif right - sure > APART:
-        warnings.warn(
-            f"The probabilities are underconfident: the accuracy on rows left out is {100 * right:.0f} %, but the mean "
-            f"confidence is {100 * sure:.0f} %. Use learn='auto' or more rows of each class, or use only the order of "
-            "the classes.",
-            CalibrationWarning,
-            stacklevel=4,
-        )

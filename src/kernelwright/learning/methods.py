@@ -19,7 +19,6 @@ from kernelwright.learning.loop import train
 from kernelwright.learning.optimisers import LBFGS, OPTIMIZERS, Adam, Optimizing
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives import (
-    ClippedLogLoss,
     EmpiricalRiskObjective,
     FoldsObjective,
     HeldOutObjective,
@@ -28,7 +27,7 @@ from kernelwright.objectives import (
     Objective,
     RademacherObjective,
 )
-from kernelwright.objectives.losses import EPSILON, Loss, complexity_multiplier, loss_named
+from kernelwright.objectives.losses import CLIPPED_FORMS, EPSILON, Loss, complexity_multiplier, loss_named, unit_of
 from kernelwright.objectives.splits import ShareOfRows
 from kernelwright.storage.saved import saved
 
@@ -40,6 +39,8 @@ GRADIENT: dict[str, Any] = SHARES | {
 }
 WEIGHT: list[Any] = [Interval(Real, 0, None, closed="left"), StrOptions({"4e", "4e/n", "4e/sqrt(n)", "1/n"})]
 CLIP: list[Any] = [Interval(Real, 0, 1 / math.e, closed="neither")]
+LOSS: list[Any] = [StrOptions({*CLIPPED_FORMS, "brier", "calibrated"})]
+BATCH_LOSS: list[Any] = [StrOptions({*CLIPPED_FORMS, "brier"})]
 
 
 class GradientMethod(LearningMethod):
@@ -95,7 +96,8 @@ class GradientMethod(LearningMethod):
         ridge = float(hyper.ridge.detach())
         if isinstance(objective, (RademacherObjective, HeldOutObjective)):
             n = task.data.total_weight * min(1.0, (batch_size or len(task.data)) / len(task.data))
-            warn_of_collapse(task.kernel, task.data, ridge, complexity_multiplier(objective.complexity_weight, n))
+            tau = unit_of(objective.loss) * complexity_multiplier(objective.complexity_weight, n)
+            warn_of_collapse(task.kernel, task.data, ridge, tau)
         return Choice(task.kernel, ridge, result.value, result.history, result.message, batch_size)
 
 
@@ -114,7 +116,11 @@ class Rademacher(GradientMethod):
         tau, the weight of the complexity against the mean loss: a number, "4e" (as printed in Eq. 12; collapses on
         most data, with a warning), "4e/n" (as in the published results), "4e/sqrt(n)" or "1/n".
     epsilon : float, default=1e-15
-        Clip of the cross entropy.
+        Clip of the cross entropy, between 0 and 1/e. ``risk_bound`` uses the same.
+    loss : {"log", "normalised", "centred", "brier"}, default="log"
+        The clipped cross entropy of Eq. (7); divided by its largest value ``M = -log epsilon``, Eq. (55) of the long
+        version; this minus one, Eq. (56), with the same minimum; or the squared loss. With "normalised" and
+        ``complexity_weight=4 / (epsilon * log(1 / epsilon))`` the objective is the bound of lemma 15.
     optimizer : LBFGS, Adam, a word for them, or None, default=None
         ``None`` is L-BFGS-B, and Adam for mini-batches.
     batch_size : int or None, default=None
@@ -135,13 +141,18 @@ class Rademacher(GradientMethod):
     """
 
     word: ClassVar[str] = "rademacher"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {"complexity_weight": WEIGHT, "epsilon": CLIP}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {
+        "complexity_weight": WEIGHT,
+        "epsilon": CLIP,
+        "loss": BATCH_LOSS,
+    }
 
     def __init__(
         self,
         complexity_weight: float | str = "4e/n",
         *,
         epsilon: float = EPSILON,
+        loss: str = "log",
         optimizer: Optimizing | str | None = None,
         batch_size: int | None = None,
         kernel_share: float | None = None,
@@ -149,13 +160,14 @@ class Rademacher(GradientMethod):
     ) -> None:
         self.complexity_weight = complexity_weight
         self.epsilon = epsilon
+        self.loss = loss
         self.optimizer = optimizer
         self.batch_size = batch_size
         self.kernel_share = kernel_share
         self.holdout_share = holdout_share
 
     def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
-        loss = loss or ClippedLogLoss(self.epsilon)
+        loss = loss or loss_named(self.loss, self.epsilon)
         return RademacherObjective(self.complexity_weight, loss, precision=precision)
 
 
@@ -167,7 +179,8 @@ class HeldOut(GradientMethod):
     ----------
     complexity_weight : float or str, default="1/n"
     epsilon : float, default=1e-15
-        Clip of the cross entropy.
+    loss : {"log", "normalised", "centred", "brier"}, default="log"
+        As in :class:`Rademacher`.
     share : float, default=0.5
         Share of the rows of every class that is held out and scored (of whole groups, if there are groups). With
         mini-batches, also those of a network, it is the share of each batch.
@@ -188,6 +201,7 @@ class HeldOut(GradientMethod):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {
         "complexity_weight": WEIGHT,
         "epsilon": CLIP,
+        "loss": BATCH_LOSS,
         "share": [Interval(Real, 0, 1, closed="neither")],
     }
 
@@ -196,6 +210,7 @@ class HeldOut(GradientMethod):
         complexity_weight: float | str = "1/n",
         *,
         epsilon: float = EPSILON,
+        loss: str = "log",
         share: float = 0.5,
         optimizer: Optimizing | str | None = None,
         batch_size: int | None = None,
@@ -204,6 +219,7 @@ class HeldOut(GradientMethod):
     ) -> None:
         self.complexity_weight = complexity_weight
         self.epsilon = epsilon
+        self.loss = loss
         self.share = share
         self.optimizer = optimizer
         self.batch_size = batch_size
@@ -211,11 +227,8 @@ class HeldOut(GradientMethod):
         self.holdout_share = holdout_share
 
     def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
-        loss = loss or ClippedLogLoss(self.epsilon)
+        loss = loss or loss_named(self.loss, self.epsilon)
         return HeldOutObjective(self.complexity_weight, loss, precision=precision, folds=ShareOfRows(self.share))
-
-
-LOSS = [StrOptions({"log", "brier", "calibrated"})]
 
 
 @saved("learn-leave-one-out")
@@ -225,20 +238,28 @@ class LeaveOneOut(GradientMethod):
     Parameters
     ----------
     complexity_weight : float or str, default="1/n"
-    loss : {"brier", "log", "calibrated"}, default="brier"
-        "log" is the clipped cross entropy, "calibrated" the cross entropy of calibrated probabilities.
+    loss : {"brier", "log", "normalised", "centred", "calibrated"}, default="brier"
+        "log", "normalised" and "centred" are the clipped cross entropy as in :class:`Rademacher`, "calibrated" the
+        cross entropy of calibrated probabilities.
+    epsilon : float, default=1e-15
+        Clip of the cross entropy, if that is the loss.
     optimizer, batch_size, kernel_share, holdout_share
         As in :class:`Rademacher`.
     """
 
     word: ClassVar[str] = "leave-one-out"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {"complexity_weight": WEIGHT, "loss": LOSS}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {
+        "complexity_weight": WEIGHT,
+        "loss": LOSS,
+        "epsilon": CLIP,
+    }
 
     def __init__(
         self,
         complexity_weight: float | str = "1/n",
         *,
         loss: str = "brier",
+        epsilon: float = EPSILON,
         optimizer: Optimizing | str | None = None,
         batch_size: int | None = None,
         kernel_share: float | None = None,
@@ -246,13 +267,16 @@ class LeaveOneOut(GradientMethod):
     ) -> None:
         self.complexity_weight = complexity_weight
         self.loss = loss
+        self.epsilon = epsilon
         self.optimizer = optimizer
         self.batch_size = batch_size
         self.kernel_share = kernel_share
         self.holdout_share = holdout_share
 
     def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
-        return LeaveOneOutObjective(self.complexity_weight, loss or loss_named(self.loss), precision=precision)
+        return LeaveOneOutObjective(
+            self.complexity_weight, loss or loss_named(self.loss, self.epsilon), precision=precision
+        )
 
 
 @saved("learn-folds")
@@ -263,7 +287,8 @@ class Folds(GradientMethod):
     ----------
     n_folds : int, default=5
     complexity_weight : float or str, default=0.0
-    loss : {"brier", "log", "calibrated"}, default="brier"
+    loss, epsilon
+        As in :class:`LeaveOneOut`.
     optimizer, batch_size, kernel_share, holdout_share
         As in :class:`Rademacher`.
     """
@@ -273,6 +298,7 @@ class Folds(GradientMethod):
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "complexity_weight": WEIGHT,
         "loss": LOSS,
+        "epsilon": CLIP,
     }
 
     def __init__(
@@ -281,6 +307,7 @@ class Folds(GradientMethod):
         *,
         complexity_weight: float | str = 0.0,
         loss: str = "brier",
+        epsilon: float = EPSILON,
         optimizer: Optimizing | str | None = None,
         batch_size: int | None = None,
         kernel_share: float | None = None,
@@ -289,13 +316,14 @@ class Folds(GradientMethod):
         self.n_folds = n_folds
         self.complexity_weight = complexity_weight
         self.loss = loss
+        self.epsilon = epsilon
         self.optimizer = optimizer
         self.batch_size = batch_size
         self.kernel_share = kernel_share
         self.holdout_share = holdout_share
 
     def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
-        n_folds, loss = min(self.n_folds, data.n_units), loss or loss_named(self.loss)
+        n_folds, loss = min(self.n_folds, data.n_units), loss or loss_named(self.loss, self.epsilon)
         return FoldsObjective(self.complexity_weight, loss, precision=precision, folds=n_folds)
 
 
@@ -307,22 +335,24 @@ class EmpiricalRisk(GradientMethod):
     """
 
     word: ClassVar[str] = "empirical-risk"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {"epsilon": CLIP}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GRADIENT | {"epsilon": CLIP, "loss": BATCH_LOSS}
 
     def __init__(
         self,
         *,
         epsilon: float = EPSILON,
+        loss: str = "log",
         optimizer: Optimizing | str | None = None,
         batch_size: int | None = None,
         kernel_share: float | None = None,
         holdout_share: float | None = None,
     ) -> None:
         self.epsilon = epsilon
+        self.loss = loss
         self.optimizer = optimizer
         self.batch_size = batch_size
         self.kernel_share = kernel_share
         self.holdout_share = holdout_share
 
     def objective(self, data: TrainingSet, loss: Loss | None, precision: str) -> Objective:  # noqa: D102
-        return EmpiricalRiskObjective(loss=loss or ClippedLogLoss(self.epsilon), precision=precision)
+        return EmpiricalRiskObjective(loss=loss or loss_named(self.loss, self.epsilon), precision=precision)

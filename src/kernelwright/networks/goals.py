@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kernelwright.learning import HeldOut, LearningMethod, Rademacher
-from kernelwright.objectives import ClippedLogLoss, HeldOutObjective, Objective, RademacherObjective
+from kernelwright.objectives import HeldOutObjective, Objective, RademacherObjective
+from kernelwright.objectives.losses import loss_named
 from kernelwright.objectives.splits import LastRows
 
 __all__ = ["WORDS", "batch_objective", "network_method"]
@@ -45,7 +46,7 @@ def batch_objective(method: Rademacher | HeldOut | None, *, few_rows: bool) -> O
     """
     if method is None:
         method = (HeldOut if few_rows else Rademacher)(USUAL_WEIGHT, epsilon=USUAL_CLIP)
-    loss = ClippedLogLoss(method.epsilon)
+    loss = loss_named(method.loss, method.epsilon)
     if isinstance(method, HeldOut):
         return HeldOutObjective(method.complexity_weight, loss, folds=LastRows(method.share))
     return RademacherObjective(method.complexity_weight, loss)

@@ -24,6 +24,7 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.products import Outer
 from kernelwright.objectives import Objective
+from kernelwright.objectives.losses import clip_of_loss, unit_of
 from kernelwright.objectives.terms import PrimalTerms, Setting
 from kernelwright.parameters import Positive, raw_bounds
 from kernelwright.storage.saved import saved
@@ -50,6 +51,16 @@ class BatchObjective:
     def setting(self, ridge: float, sup: float) -> Setting:
         """Return the setting at which the objective is evaluated."""
         return Setting(ridge, self.tau, sup, self.objective.loss)
+
+    @property
+    def epsilon(self) -> float:
+        """The clip of the cross entropy."""
+        return clip_of_loss(self.objective.loss)
+
+    @property
+    def tau_of_log_loss(self) -> float:
+        """The weight of the complexity beside the loss of Eq. (7), which is not divided by its largest value."""
+        return self.tau * unit_of(self.objective.loss)
 
 
 @dataclass(frozen=True)

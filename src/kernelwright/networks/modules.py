@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-__all__ = ["ACTIVATIONS", "checked_widths", "instance_of", "known_bound", "mlp"]
+__all__ = ["ACTIVATIONS", "STARTS", "checked_widths", "instance_of", "known_bound", "mlp"]
 
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU, "sigmoid": nn.Sigmoid}
+STARTS = {"he": None, "truncated-normal": 0.1}  # standard deviations; that of He depends on the inputs of the layer
 
 
 def mlp(
@@ -21,11 +22,14 @@ def mlp(
     *,
     activation: str = "relu",
     dropout: float = 0.0,
+    start: str | float = "he",
     generator: torch.Generator | None = None,
 ) -> nn.Sequential:
     """Build fully connected layers, each with an activation; the last gives the features, with optional dropout.
 
-    Weights are normal with variance 2 / inputs (He), and biases are zero.
+    With the start "he", weights are normal with variance 2 / inputs and biases are zero. Otherwise weights are normal
+    with the given standard deviation (0.1 for "truncated-normal") and drawn again beyond two of it, and biases are
+    equal to it, as in the networks of [Hsu2018]_.
 
     Examples
     --------
@@ -35,12 +39,21 @@ def mlp(
     torch.Size([2, 3])
     """
     layers: list[nn.Module] = []
+    deviation = STARTS[start] if isinstance(start, str) else start
     for width_in, width_out in zip([n_inputs, *hidden[:-1]], hidden, strict=True):
         linear = nn.utils.skip_init(nn.Linear, width_in, width_out)  # torch's own start uses the global seed
-        nn.init.normal_(linear.weight, std=math.sqrt(2.0 / width_in), generator=generator)
-        nn.init.zeros_(linear.bias)
+        _start_(linear, deviation, generator)
         layers += [linear, ACTIVATIONS[activation]()]
     return nn.Sequential(*layers, *([nn.Dropout(dropout)] if dropout else []))
+
+
+def _start_(linear: nn.Linear, deviation: float | None, generator: torch.Generator | None) -> None:
+    if deviation is None:
+        nn.init.normal_(linear.weight, std=math.sqrt(2.0 / linear.in_features), generator=generator)
+        nn.init.zeros_(linear.bias)
+        return
+    nn.init.trunc_normal_(linear.weight, std=deviation, a=-2.0 * deviation, b=2.0 * deviation, generator=generator)
+    nn.init.constant_(linear.bias, deviation)
 
 
 def checked_widths(hidden: Sequence[int], owner: str) -> list[int]:

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
 from kernelwright.inputs.options import Option
-from kernelwright.networks.modules import ACTIVATIONS, checked_widths, mlp
+from kernelwright.networks.modules import ACTIVATIONS, STARTS, checked_widths, mlp
 from kernelwright.networks.training import Plan
 from kernelwright.storage.saved import saved
 
@@ -32,10 +32,16 @@ class MLP(Option):
     ----------
     hidden : sequence of int, default=(96, 32)
         Widths; the last is the number of features.
-    activation : {"relu", "tanh", "silu"}, default="relu"
+    activation : {"relu", "tanh", "silu", "sigmoid"}, default="relu"
         After every layer, the last included.
     dropout : float, default=0.0
         Share of features dropped during training.
+    start : {"he", "truncated-normal"} or float, default="he"
+        The first weights. "he": normal with variance 2 / inputs, and biases of zero. "truncated-normal", the published
+        start: normal with the standard deviation 0.1, cut off at two of it, and biases of 0.1. A number is another
+        standard deviation, and bias. With ReLU both starts are level. One layer of sigmoids is, too; two or more do not
+        learn from the truncated normal (39.9 % on wine, the largest class, where "he" has 98.9 at the rate 0.05):
+        their features start nearly constant.
 
     Examples
     --------
@@ -45,6 +51,9 @@ class MLP(Option):
     >>> module = networks.MLP((16, 4), activation="tanh", dropout=0.1)
     >>> EmbeddingNetworkClassifier(module, random_state=0).fit(X, y).transform(X).shape
     (150, 4)
+    >>> published = networks.MLP((16, 32, 8), start="truncated-normal")
+    >>> bool(EmbeddingNetworkClassifier(published, random_state=0).fit(X, y).score(X, y) > 0.9)
+    True
     """
 
     word: ClassVar[str] = "mlp"
@@ -52,12 +61,21 @@ class MLP(Option):
         "hidden": ["array-like"],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "dropout": [Interval(Real, 0, 1, closed="left")],
+        "start": [StrOptions(set(STARTS)), Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(self, hidden: Sequence[int] = (96, 32), *, activation: str = "relu", dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        hidden: Sequence[int] = (96, 32),
+        *,
+        activation: str = "relu",
+        dropout: float = 0.0,
+        start: str | float = "he",
+    ) -> None:
         self.hidden = hidden
         self.activation = activation
         self.dropout = dropout
+        self.start = start
 
     def checked(self) -> Self:
         """Return the object, or raise an error if a setting is invalid."""
@@ -68,7 +86,7 @@ class MLP(Option):
     def build(self, n_inputs: int) -> nn.Sequential:
         """Return a network for ``n_inputs`` inputs, with random weights from torch's own generator."""
         widths = checked_widths(self.hidden, type(self).__name__)
-        return mlp(n_inputs, widths, activation=self.activation, dropout=self.dropout)
+        return mlp(n_inputs, widths, activation=self.activation, dropout=self.dropout, start=self.start)
 
 
 @saved("head-options")

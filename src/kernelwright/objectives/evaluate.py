@@ -19,8 +19,8 @@ from kernelwright.kernels import Kernel
 from kernelwright.objectives.base import Objective
 from kernelwright.objectives.in_sample import EmpiricalRiskObjective, RademacherObjective
 from kernelwright.objectives.leave_one_out import LeaveOneOutObjective
-from kernelwright.objectives.losses import EPSILON, LOG_LOSS, loss_named
-from kernelwright.objectives.splits import FoldsObjective, HeldOutObjective
+from kernelwright.objectives.losses import EPSILON, LOG_LOSS, check_clip, loss_named
+from kernelwright.objectives.splits import FoldsObjective, HeldOutObjective, RegularisedFoldsObjective
 from kernelwright.objectives.terms import Hyperparameters
 from kernelwright.parameters import plain_gradients
 
@@ -32,6 +32,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "held-out": HeldOutObjective,
     "leave-one-out": LeaveOneOutObjective,
     "folds": FoldsObjective,
+    "regularised-folds": RegularisedFoldsObjective,
 }
 
 
@@ -48,12 +49,13 @@ def objective_named(
     """Return the objective behind a word; settings that are None keep the objective's defaults."""
     if name not in OBJECTIVES:
         raise ValueError(f"The 'name' parameter must be one of {list(OBJECTIVES)}. Got {name!r} instead.")
+    check_clip(epsilon)
     settings: dict[str, Any] = {"shrinkage": shrinkage, "precision": precision}
     if complexity_weight is not None:
         settings["complexity_weight"] = complexity_weight
     if loss is not None or OBJECTIVES[name].loss is LOG_LOSS:
         settings["loss"] = loss_named(loss or "log", epsilon)
-    if name in ("held-out", "folds"):
+    if name in ("held-out", "folds", "regularised-folds"):
         settings["folds"] = folds
     return OBJECTIVES[name](**settings)
 
@@ -76,7 +78,7 @@ def value_and_gradient(
 
     Parameters
     ----------
-    name : {"rademacher", "empirical-risk", "held-out", "leave-one-out", "folds"}
+    name : {"rademacher", "empirical-risk", "held-out", "leave-one-out", "folds", "regularised-folds"}
         The objective.
     kernel : Kernel
         It is copied, not changed.
@@ -85,14 +87,15 @@ def value_and_gradient(
     ridge : float
         lambda.
     complexity_weight : float, "4e", "4e/n", "4e/sqrt(n)", "1/n" or None, default=None
-        tau; ``None`` is the objective's own: "4e/n" for "rademacher" and 0 for the others.
+        tau; ``None`` is the objective's own: "4e/n" for "rademacher", 1 for "regularised-folds", and 0 for the others.
     folds : int or array-like of int, default=2
         Number of folds, or a fold number for each row; "held-out" trains on fold 0 and tests on the others.
-    loss : {"log", "brier", "calibrated"}, optional
-        Defaults to the clipped cross entropy of Eq. (7) where [Hsu2018]_ uses it ("rademacher", "empirical-risk",
-        "held-out"), to the Brier loss otherwise.
+    loss : {"log", "normalised", "centred", "brier", "calibrated"}, optional
+        Defaults to the clipped cross entropy of Eq. (7), "log", where [Hsu2018]_ uses it ("rademacher",
+        "empirical-risk", "held-out"), to the Brier loss otherwise. "normalised" and "centred" are Eqs. (55) and (56)
+        of the long version: see :class:`~kernelwright.objectives.ClippedLogLoss`.
     epsilon : float
-        The clip of the cross entropy.
+        The clip of the cross entropy, between 0 and 1/e.
     sample_weight : array-like, optional
         How much each row counts, relative to the others.
     groups : array-like, optional

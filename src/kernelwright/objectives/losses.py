@@ -14,6 +14,8 @@ from kernelwright.uncertainty.calibration import calibrated_log_loss
 
 __all__ = [
     "BRIER",
+    "CLIPPED_FORMS",
+    "EPSILON",
     "LOG_LOSS",
     "BrierLoss",
     "CalibratedLogLoss",
@@ -23,15 +25,19 @@ __all__ = [
     "LogSquaredLoss",
     "Loss",
     "brier_loss",
+    "check_clip",
+    "clip_of_loss",
     "clipped_log_loss",
     "complexity_multiplier",
     "half_log",
     "loss_named",
+    "unit_of",
 ]
 
 Loss = Callable[[Tensor, TrainingSet], tuple[float, Tensor]]  # outputs at rows -> mean loss, gradient in the outputs
 
 EPSILON = 1e-15  # the clip of [Hsu2018]_, section 5
+CLIPPED_FORMS = ("log", "normalised", "centred")
 SMALLEST_ERROR = 1e-12  # of squares: standardised numbers have no more digits
 
 
@@ -72,19 +78,47 @@ def complexity_multiplier(weight: float | str, n: float) -> float:
     return float(weight)
 
 
+def check_clip(epsilon: float) -> None:
+    """Raise an error if the clip is not between 0 and 1/e."""
+    if not 0 < epsilon < 1 / math.e:
+        raise ValueError(f"The 'epsilon' of an objective must lie between 0 and 1/e. Got {epsilon!r} instead.")
+
+
 @dataclass(frozen=True)
 class ClippedLogLoss:
-    """The cross entropy of Eq. (7) of [Hsu2018]_, with outputs clipped to [``epsilon``, 1]."""
+    """The cross entropy of [Hsu2018]_, with outputs clipped to [``epsilon``, 1].
+
+    Parameters
+    ----------
+    epsilon : float
+        Between 0 and 1/e.
+    form : {"log", "normalised", "centred"}
+        "log": Eq. (7), between 0 and ``M = -log epsilon``. "normalised": Eq. (55), the same divided by M, between 0 and
+        1. "centred": Eq. (56), the normalised loss minus its value at output 0, between -1 and 0.
+
+    Notes
+    -----
+    All three have the same minimum where the loss stands alone. Beside a complexity, "normalised" and "centred" with
+    the weight tau equal "log" with the weight ``M tau``; "centred" has the same gradient as "normalised".
+    """
 
     epsilon: float = EPSILON
+    form: str = "log"
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon < 1 / math.e:
-            raise ValueError(f"The 'epsilon' of an objective must lie between 0 and 1/e. Got {self.epsilon!r} instead.")
+        check_clip(self.epsilon)
+        if self.form not in CLIPPED_FORMS:
+            raise ValueError(f"The 'form' of a clipped loss must be one of {CLIPPED_FORMS}. Got {self.form!r}.")
+
+    @property
+    def unit(self) -> float:
+        """The number by which Eq. (7) is divided."""
+        return 1.0 if self.form == "log" else -math.log(self.epsilon)
 
     def __call__(self, outputs: Tensor, rows: TrainingSet) -> tuple[float, Tensor]:
         """Return the mean loss at the rows, and its gradient in the outputs."""
-        return clipped_log_loss(outputs, rows.targets, rows.weights, self.epsilon)
+        value, slope = clipped_log_loss(outputs, rows.targets, rows.weights, self.epsilon)
+        return value / self.unit - float(self.form == "centred"), slope / self.unit
 
 
 @dataclass(frozen=True)
@@ -156,6 +190,16 @@ class CalibratedLogLoss:
 LOG_LOSS, BRIER = ClippedLogLoss(), BrierLoss()
 
 
+def unit_of(loss: Loss) -> float:
+    """Return the number by which a clipped cross entropy is divided; one for other losses."""
+    return loss.unit if isinstance(loss, ClippedLogLoss) else 1.0
+
+
+def clip_of_loss(loss: Loss) -> float:
+    """Return the clip of a clipped cross entropy; the published one for other losses."""
+    return loss.epsilon if isinstance(loss, ClippedLogLoss) else EPSILON
+
+
 def half_log(loss: Loss, value: float) -> float:
     """Return half the logarithm of a loss, infinite for NaN: differences do not depend on the unit of squared errors.
 
@@ -169,10 +213,11 @@ def half_log(loss: Loss, value: float) -> float:
 
 
 def loss_named(word: str, epsilon: float = EPSILON) -> Loss:
-    """Return the loss behind a word: "log", "brier" or "calibrated"."""
+    """Return the loss behind a word: a form of the clipped cross entropy ("log", ...), "brier" or "calibrated"."""
     losses: dict[str, Loss] = {"brier": BrierLoss(), "calibrated": CalibratedLogLoss()}
-    if word == "log":
-        return ClippedLogLoss(epsilon)
+    if word in CLIPPED_FORMS:
+        return ClippedLogLoss(epsilon, word)
     if word not in losses:
-        raise ValueError(f"The 'loss' of an objective must be one of {('log', *losses)}. Got {word!r} instead.")
+        words = (*CLIPPED_FORMS, *losses)
+        raise ValueError(f"The 'loss' of an objective must be one of {words}. Got {word!r} instead.")
     return losses[word]

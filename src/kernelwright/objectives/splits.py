@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
@@ -16,9 +16,9 @@ from kernelwright.numerics.linalg import factorise
 from kernelwright.objectives.base import Objective
 from kernelwright.objectives.losses import BRIER, Loss
 from kernelwright.objectives.primal import split_terms
-from kernelwright.objectives.terms import DualTerms, PrimalTerms, Setting
+from kernelwright.objectives.terms import DualTerms, PrimalTerms, RidgeSetting, Setting
 
-__all__ = ["FoldsObjective", "HeldOutObjective", "LastRows", "ShareOfRows"]
+__all__ = ["FoldsObjective", "HeldOutObjective", "LastRows", "RegularisedFoldsObjective", "ShareOfRows"]
 
 Folding = int | tuple[int, ...] | Callable[[TrainingSet], np.ndarray]
 
@@ -115,6 +115,26 @@ class FoldsObjective(Objective):
     def _trains(self, data: TrainingSet) -> list[Tensor]:
         folds = np.sort(_checked_folds(data, self.folds))
         return [torch.from_numpy(folds != fold) for fold in np.unique(folds)]
+
+
+@dataclass(frozen=True)
+class RegularisedFoldsObjective(FoldsObjective):
+    """The squared loss at each fold by the embedding of the others, plus ``tau * lambda |U|_HS^2``: [Song2013]_.
+
+    Their p. 15, as [Hsu2018]_ cites it, adds the penalty of ridge regression, averaged over the folds, to the
+    cross-validated ``|l(y, .) - U k(x, .)|^2`` of [Grunewalder2012]_. So lambda enters twice: as the ridge of each fold
+    and as the weight of its norm. tau is one as published.
+    """
+
+    complexity_weight: float | str = 1.0
+
+    def dual(self, K: Tensor, data: TrainingSet, at: Setting, memory: Tensor | None = None) -> DualTerms:  # noqa: D102
+        terms = super().dual(K, data, RidgeSetting(**vars(at)), memory)
+        return replace(terms, d_ridge=terms.d_ridge + at.tau * terms.complexity / at.ridge)
+
+    def primal(self, Z: Tensor, data: TrainingSet, at: Setting) -> PrimalTerms:  # noqa: D102
+        terms = super().primal(Z, data, RidgeSetting(**vars(at)))
+        return replace(terms, d_ridge=terms.d_ridge + at.tau * terms.complexity / at.ridge)
 
 
 def _checked_folds(data: TrainingSet, given: Folding, needed: int | None = None) -> np.ndarray:

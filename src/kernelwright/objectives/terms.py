@@ -13,7 +13,7 @@ from kernelwright.numerics.products import Outer
 from kernelwright.objectives.losses import Loss
 from kernelwright.parameters import Positive
 
-__all__ = ["DualTerms", "Hyperparameters", "ObjectiveValue", "PrimalTerms", "Setting"]
+__all__ = ["DualTerms", "Hyperparameters", "ObjectiveValue", "PrimalTerms", "RidgeSetting", "Setting"]
 
 # The centre of the prior on n lambda, and its scale on a log scale. A handful of rows can look learnable by luck. Far
 # from the prior the pull fades, so that clean data, which need a hundredth or less, are not held back.
@@ -54,6 +54,19 @@ class Setting:
     def slope_in_sup(self, complexity: float) -> float:
         """Return ``tau * dr/dsup``."""
         return self.tau * complexity / (2.0 * self.sup) if self.sup > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class RidgeSetting(Setting):
+    """A setting whose complexity is ``ridge * t`` for the squared norm t, the term of ridge regression itself."""
+
+    def complexity_and_slope(self, squared_norm: float) -> tuple[float, float]:
+        """Return ``ridge * t`` and ``tau * ridge``."""
+        return self.ridge * max(squared_norm, 0.0), self.tau * self.ridge
+
+    def slope_in_sup(self, complexity: float) -> float:
+        """Return zero: the term has no alpha."""
+        return 0.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from kernelwright.reports.formatting import number
 from kernelwright.reports.page import Block, PageTable, Paragraph
-from kernelwright.uncertainty.bounds import LOSSES, RiskBound
+from kernelwright.uncertainty.bounds import RiskBound
 
 __all__ = ["bound_blocks"]
 
@@ -40,7 +40,7 @@ def _blocks_of(bound: RiskBound) -> list[Block]:
     holds = f"Holds with probability {bound.confidence:g}." if bound.guaranteed else "No guarantee."
     return [
         PageTable(
-            f"{word} by “{bound.method}” on the {LOSSES[bound.loss]}",
+            f"{word} by “{bound.method}” on the {bound.bounded_loss}",
             ("part", "value"),
             [*rows, ("total", number(bound.total))],
         ),

@@ -16,6 +16,7 @@ from kernelwright.storage.saved import saved
 
 __all__ = [
     "CLASS_LOSSES",
+    "LARGEST_CLIP",
     "LOSSES",
     "NEW_ROWS",
     "RADII",
@@ -23,6 +24,7 @@ __all__ = [
     "RiskBound",
     "any_target_bound",
     "check_beta",
+    "check_epsilon",
     "clipped_losses",
     "fixed_kernel_bound",
     "holdout_error_bound",
@@ -34,9 +36,10 @@ __all__ = [
 ]
 
 
+LARGEST_CLIP = math.exp(-1)  # where the clipped loss is never above 1
 CLASS_LOSSES = ("clipped", "error")
 LOSSES = {
-    "clipped": "cross entropy of the raw outputs, clipped at 1/e (never above 1)",
+    "clipped": "cross entropy of the raw outputs, clipped at {clip} (never above {largest:.4g})",
     "error": "share of wrong answers",
     "embedding": "squared distance of target and embedding, over 2 sup l(y, y) and clipped there (never above 1)",
     "absolute": "absolute error, clipped at a limit",
@@ -71,6 +74,12 @@ class RiskBound:
     largest: float = 1.0  # the largest possible loss
 
     @property
+    def bounded_loss(self) -> str:
+        """The bounded loss in words."""
+        clip = "1/e" if self.largest == 1.0 else f"{math.exp(-self.largest):.4g}"
+        return LOSSES[self.loss].format(clip=clip, largest=self.largest)
+
+    @property
     def total(self) -> float:
         """The bound, or the estimate."""
         return float(sum(self.parts.values()))
@@ -94,7 +103,7 @@ class RiskBound:
         width = max(len(name) for name in (*self.parts, "total")) + 1
         form = "10.4f" if self.largest == 1.0 else "10.4g"
         rows = [f"{name:<{width}} {value:{form}}" for name, value in (*self.parts.items(), ("total", self.total))]
-        head = f'{"Upper bound" if self.guaranteed else "Estimate"} by "{self.method}" on the {LOSSES[self.loss]}'
+        head = f'{"Upper bound" if self.guaranteed else "Estimate"} by "{self.method}" on the {self.bounded_loss}'
         verdict = f"Vacuous: the loss is never above {self.largest:g} anyway." if self.vacuous else "Not vacuous."
         holds = f"Holds with probability {self.confidence:g}." if self.guaranteed else "No guarantee."
         return "\n".join([head, *rows, f"{verdict} {holds}", self.conditions])
@@ -103,12 +112,32 @@ class RiskBound:
 NEW_ROWS = "New rows are drawn like the training rows."
 
 
-def rademacher_bound(loss: float, complexity: float, n: float, beta: float, *, prior: float = 0.0) -> RiskBound:
+def _in_words(epsilon: float) -> str:
+    return "4e" if epsilon == LARGEST_CLIP else f"4/{epsilon:g}"
+
+
+def rademacher_bound(
+    loss: float, complexity: float, n: float, beta: float, *, prior: float = 0.0, epsilon: float | None = None
+) -> RiskBound:
     """Return the bound of Theorem 4, Eq. (11) of [Hsu2018]_: data fit, ``4e`` times the complexity, a sample size term.
 
-    ``prior`` is the norm of the constant added to all raw outputs; it is zero in the theorem.
+    ``prior`` is the norm of the constant added to all raw outputs; it is zero in the theorem. With ``epsilon`` it is
+    the bound of lemma 15 (of the long version) on the loss clipped at ``epsilon``, times its largest value
+    ``M = -log epsilon``: ``loss`` is the mean of that loss, the complexity counts ``4 / epsilon`` times, and the term
+    of the sample size M times. At 1/e both are the same.
+
+    Examples
+    --------
+    >>> from kernelwright.uncertainty.bounds import rademacher_bound
+    >>> bound = rademacher_bound(0.5, 0.001, n=100_000, beta=0.05, epsilon=0.01)
+    >>> {name: round(value, 3) for name, value in bound.parts.items()}
+    {'training loss': 0.5, '4/0.01 x complexity': 0.4, 'sample size': 0.079}
+    >>> round(bound.largest, 3), bound.vacuous
+    (4.605, False)
     """
     check_beta(beta)
+    if epsilon is not None:
+        return _lemma_15(loss, complexity, n, beta, prior=prior, epsilon=epsilon)
     parts = {"training loss": loss, "4e x complexity": 4 * math.e * complexity}
     if prior:
         parts["4e/sqrt(n) x prior"] = 4 * math.e * prior / math.sqrt(n)
@@ -118,6 +147,20 @@ def rademacher_bound(loss: float, complexity: float, n: float, beta: float, *, p
         "treats the norm of the embedding as if it had been known in advance."
     )
     return RiskBound("rademacher", parts, 1 - beta, conditions)
+
+
+def _lemma_15(loss: float, complexity: float, n: float, beta: float, *, prior: float, epsilon: float) -> RiskBound:
+    check_epsilon(epsilon)
+    times, largest = _in_words(epsilon), -math.log(epsilon)
+    parts = {"training loss": loss, f"{times} x complexity": 4 / epsilon * complexity}
+    if prior:
+        parts[f"{times}/sqrt(n) x prior"] = 4 / epsilon * prior / math.sqrt(n)
+    parts["sample size"] = largest * math.sqrt(8 / n * math.log(2 / beta))
+    conditions = (
+        f"{NEW_ROWS} As stated by lemma 15 of [Hsu2018], for a kernel learned from the same rows; the lemma treats the "
+        "norm of the embedding as if it had been known in advance."
+    )
+    return RiskBound("rademacher", parts, 1 - beta, conditions, largest=largest)
 
 
 RADII = 1.1  # ratio of the grid of norms over which the fixed-kernel bound is uniform
@@ -133,24 +176,30 @@ def share_of(j: int) -> float:
     return 1 / (1.5 * (abs(j) + 1) * (abs(j) + 2))
 
 
-def fixed_kernel_bound(loss: float, complexity: float, n: float, beta: float) -> RiskBound:
-    """Return the bound for a kernel not chosen with these n rows: ``4e / sqrt(n)`` times the complexity.
+def fixed_kernel_bound(
+    loss: float, complexity: float, n: float, beta: float, *, epsilon: float = LARGEST_CLIP
+) -> RiskBound:
+    """Return the bound for a kernel not chosen with these n rows: ``4 / (epsilon sqrt(n))`` times the complexity.
 
-    ``loss`` is the mean over the rows, clipped at 1/e. The norm of the embedding does depend on the rows, so the bound
-    holds for a geometric grid of norms at once: norm j gets a share ``1 / (1.5 (|j| + 1) (|j| + 2))`` of beta (the
-    shares sum to one), and the complexity is rounded up to the grid. The proof is in ``docs/theory/bounds.md``.
+    ``loss`` is the mean over the rows, clipped at ``epsilon``, by default 1/e. The norm of the embedding does depend on
+    the rows, so the bound holds for a geometric grid of norms at once: norm j gets a share ``1 / (1.5 (|j| + 1) (|j| +
+    2))`` of beta (the shares sum to one), and the complexity is rounded up to the grid. The proof is in
+    ``docs/theory/bounds.md``.
     """
     check_beta(beta)
+    check_epsilon(epsilon)
     radius, share = _radius_and_share(complexity)
+    times, largest = _in_words(epsilon), -math.log(epsilon)
     return RiskBound(
         "rademacher-fixed-kernel",
         {
             "training loss": loss,
-            "4e/sqrt(n) x complexity": 4 * math.e * radius / math.sqrt(n),
-            "sample size": math.sqrt(8 / n * math.log(2 / (beta * share))),
+            f"{times}/sqrt(n) x complexity": 4 / epsilon * radius / math.sqrt(n),
+            "sample size": largest * math.sqrt(8 / n * math.log(2 / (beta * share))),
         },
         1 - beta,
         f"{NEW_ROWS} The kernel and the scale of the inputs were not chosen with the rows the embedding was solved on.",
+        largest=largest,
     )
 
 
@@ -307,9 +356,17 @@ def left_out_estimate(
     return RiskBound("leave-one-out", parts, 0.0, conditions, loss, margin=max(upper - found.mean, 0.0))
 
 
-def clipped_losses(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the loss of the bounds, row by row: ``-log clip(f_y, 1/e, 1)``, between 0 and 1."""
-    return -(outputs * targets).sum(1).clamp(math.exp(-1), 1.0).log()
+def clipped_losses(outputs: Tensor, targets: Tensor, epsilon: float = LARGEST_CLIP) -> Tensor:
+    """Return the loss of the bounds, row by row: ``-log clip(f_y, epsilon, 1)``, by default between 0 and 1."""
+    return -(outputs * targets).sum(1).clamp(epsilon, 1.0).log()
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Raise an error if the clip of a bound is not above 0 and at most 1/e."""
+    if not 0 < epsilon <= LARGEST_CLIP:
+        raise ValueError(
+            f"The 'epsilon' of a risk bound must lie between 0 and 1/e = {LARGEST_CLIP:.4f}. Got {epsilon!r} instead."
+        )
 
 
 def check_beta(beta: float) -> None:

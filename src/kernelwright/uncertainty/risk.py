@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,9 +12,11 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.bounds import (
     CLASS_LOSSES,
+    LARGEST_CLIP,
     LeftOutLoss,
     RiskBound,
     any_target_bound,
+    check_epsilon,
     clipped_losses,
     fixed_kernel_bound,
     holdout_error_bound,
@@ -50,7 +53,7 @@ HERDED = "But solver='herding' selected the rows: they are not a random sample."
 class RiskTerms:
     """Quantities stored by a fit for bounds on its risk."""
 
-    training_loss: float  # Eq. (7)
+    training_loss: float  # Eq. (7), clipped as it was learned
     clipped_loss: float  # clipped at 1/e
     n_clipped: float  # number of rows in that mean
     n_rows: float
@@ -58,6 +61,8 @@ class RiskTerms:
     left_out: dict[str, LeftOutLoss]
     fixed_kernel: bool  # whether the kernel was chosen without the rows of the embedding
     faults: tuple[str, ...]  # sentences that say why bounds from training rows do not hold
+    own: np.ndarray | None = None  # outputs of the own class of each fitted row, for the loss at other clips
+    weights: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -65,25 +70,40 @@ class RiskTerms:
         fitted: tuple[Tensor, TrainingSet],
         left_out: tuple[Tensor, Tensor, TrainingSet],
         *,
-        training_loss: float,
+        epsilon: float,
         n_rows: float,
         prior: float = 0.0,
         fixed_kernel: bool = False,
         faults: tuple[str, ...] = (),
     ) -> RiskTerms:
-        """Compute the terms from outputs at fitted rows, and outputs and log probabilities at left-out rows."""
+        """Compute the terms from outputs at fitted rows, and outputs and log probabilities at left-out rows.
+
+        ``epsilon`` is the clip of the loss that was learned with.
+        """
         outputs, rows = fitted
-        clipped = clipped_losses(outputs, rows.targets) @ rows.weights / rows.weights.sum()
+        training, clipped = (
+            float(clipped_losses(outputs, rows.targets, clip) @ rows.weights / rows.weights.sum())
+            for clip in (epsilon, LARGEST_CLIP)
+        )
         return cls(
-            training_loss,
-            float(clipped),
+            training,
+            clipped,
             rows.total_weight,
             n_rows,
             prior,
             left_out_losses(*left_out),
             fixed_kernel,
             faults,
+            (outputs * rows.targets).sum(1).numpy(),
+            rows.weights.numpy(),
         )
+
+    def loss_at(self, epsilon: float) -> float:
+        """Return the mean training loss with another clip."""
+        check_epsilon(epsilon)
+        if self.own is None or self.weights is None:
+            raise ValueError("This model was saved without what a bound at another clip needs. Fit it again.")
+        return float(np.average(-np.log(np.clip(self.own, epsilon, 1.0)), weights=self.weights))
 
 
 def means_of_groups(losses: tuple[np.ndarray, np.ndarray], groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -103,8 +123,15 @@ def left_out_losses(outputs: Tensor, log_p: Tensor, rows: TrainingSet) -> dict[s
     return {word: LeftOutLoss.of(values, rows.weights, **options) for word, values in losses.items()}
 
 
-def check_method(method: str, loss: str) -> None:
-    """Raise an error if the method or the loss is unknown, or if they do not go together."""
+def check_method(method: str, loss: str, epsilon: float | None = None) -> None:
+    """Raise an error if the method or the loss is unknown, or if they (or a clip) do not go together."""
+    if epsilon is not None:
+        check_epsilon(epsilon)
+    if epsilon is not None and (loss != "clipped" or method == "leave-one-out"):
+        raise ValueError(
+            "The 'epsilon' of risk_bound is the clip of loss='clipped' for 'rademacher', 'rademacher-fixed-kernel' and "
+            f"'holdout'. Got it with method={method!r} and loss={loss!r}."
+        )
     if method not in METHODS or loss not in CLASS_LOSSES:
         raise ValueError(
             f"The 'method' of risk_bound must be one of {METHODS} and its 'loss' one of {CLASS_LOSSES}. "
@@ -114,12 +141,17 @@ def check_method(method: str, loss: str) -> None:
         raise ValueError(f"method={method!r} bounds the clipped loss only; for the error rate use 'holdout'.")
 
 
-def training_bound(terms: RiskTerms, method: str, complexity: float, beta: float) -> RiskBound:
-    """Return a bound made of the training loss and the complexity."""
+def training_bound(
+    terms: RiskTerms, method: str, complexity: float, beta: float, epsilon: float | None = None
+) -> RiskBound:
+    """Return a bound made of the training loss and the complexity; with a clip, on the loss at that clip."""
     if method == "rademacher":
-        bound = rademacher_bound(terms.training_loss, complexity, terms.n_rows, beta, prior=terms.prior)
+        loss = terms.training_loss if epsilon is None else terms.loss_at(epsilon)
+        bound = rademacher_bound(loss, complexity, terms.n_rows, beta, prior=terms.prior, epsilon=epsilon)
     elif terms.fixed_kernel:
-        bound = fixed_kernel_bound(terms.clipped_loss, complexity, terms.n_clipped, beta)
+        clip = LARGEST_CLIP if epsilon is None else epsilon
+        loss = terms.clipped_loss if epsilon is None else terms.loss_at(epsilon)
+        bound = fixed_kernel_bound(loss, complexity, terms.n_clipped, beta, epsilon=clip)
     else:
         raise ValueError(
             "The bound for a fixed kernel does not hold here: the kernel was chosen with the rows that the embedding "
@@ -131,8 +163,18 @@ def training_bound(terms: RiskTerms, method: str, complexity: float, beta: float
     return replace(bound, confidence=0.0, conditions=" ".join([bound.conditions, *terms.faults]))
 
 
-def held_out_bound(losses: np.ndarray, wrong: np.ndarray, loss: str, beta: float) -> RiskBound:
-    """Return a bound from losses and errors at rows that were not fitted, or from their means over groups."""
+def held_out_bound(
+    losses: np.ndarray, wrong: np.ndarray, loss: str, beta: float, epsilon: float | None = None
+) -> RiskBound:
+    """Return a bound from losses and errors at rows that were not fitted, or from their means over groups.
+
+    ``epsilon`` is the clip of the losses, if it is not 1/e: the bound is that of the losses divided by their largest
+    value, times this value.
+    """
+    if epsilon is not None:
+        largest = -math.log(epsilon)
+        found = holdout_loss_bound(losses / largest, beta)
+        return replace(found, parts={name: part * largest for name, part in found.parts.items()}, largest=largest)
     if wrong.dtype != bool:  # means over groups, which are the independent draws
         bound = holdout_loss_bound(wrong if loss == "error" else losses, beta)
         return replace(bound, loss=loss, conditions=f"{bound.conditions} {GROUPED}")

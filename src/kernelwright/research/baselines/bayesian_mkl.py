@@ -203,9 +203,14 @@ class BayesianMKL(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probits of the predictive mean and variance outside the margin; normalised for many classes."""
-        odds = self._log_odds(X)
-        if len(self.classes_) == 2:
-            return torch.sigmoid(torch.cat([-odds, odds], 1)).numpy()
+        return self.probabilities(self.decision_function(X))
+
+    @staticmethod
+    def probabilities(log_odds: np.ndarray) -> np.ndarray:
+        """Return the probabilities behind the values of :meth:`decision_function`."""
+        odds = torch.from_numpy(log_odds)
+        if odds.ndim == 1:
+            return torch.sigmoid(torch.stack([-odds, odds], 1)).numpy()
         return torch.softmax(torch.nn.functional.logsigmoid(odds), 1).numpy()
 
     def predict(self, X: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ from kernelwright.research.experiments import (
     hsu_network,
     hsu_table1,
     learning_rate,
+    liu_dimension,
     liu_figure2,
     liu_figure3,
     liu_table1,
@@ -32,6 +33,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         liu_table3.EXPERIMENT,
         liu_figure3.EXPERIMENT,
         learning_rate.EXPERIMENT,
+        liu_dimension.EXPERIMENT,
     )
 }
 
