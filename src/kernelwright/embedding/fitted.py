@@ -298,9 +298,10 @@ def local_blocks(
     if single and kernel.takes_vectors:
         kernel, training, points = copy.deepcopy(kernel).float(), training.float(), points.float()
     rows = n_rows or max(1, PREDICTED_ENTRIES // max(len(training), 1))
+    values = kernel.local.against(training)
     for number, block in enumerate(points.split(rows)):
         with torch.no_grad():
-            K = kernel.local.forward(block, training)
+            K = values(block)
 
         def completed(K: Tensor = K, block: Tensor = block, first: int = number * rows) -> Tensor:
             whole = kernel.completed_(K, block, training)

@@ -67,6 +67,10 @@ class Kernel(Parametrised):
         """Return the matrix ``k(x_i, z_j)``; ``Z = None`` means ``Z = X``."""
         raise NotImplementedError
 
+    def against(self, Z: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the function ``X -> forward(X, Z)``, with Z prepared once for many blocks of X; without gradient."""
+        return lambda X: self.forward(X, Z)
+
     def diag(self, X: Any) -> Any:
         """Return ``k(x_i, x_i)`` as a vector."""
         return self._through_border(self._diag, X)
@@ -370,6 +374,17 @@ class ConvexSum(Kernel):
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         return sum(w * kernel.forward(X, Z) for w, kernel in zip(self.weights, self.kernels, strict=True))
+
+    def against(self, Z: Tensor) -> Callable[[Tensor], Tensor]:
+        w, parts = self.weights.detach().tolist(), [kernel.against(Z) for kernel in self.kernels]
+
+        def values(X: Tensor) -> Tensor:
+            K = parts[0](X).mul_(w[0])
+            for share, part in zip(w[1:], parts[1:], strict=True):
+                K.add_(part(X), alpha=share)
+            return K
+
+        return values
 
     def _diag(self, X: Tensor) -> Tensor:
         return sum(w * kernel._diag(X) for w, kernel in zip(self.weights, self.kernels, strict=True))
