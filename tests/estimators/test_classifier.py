@@ -777,7 +777,7 @@ def test_asymmetric_and_rectangular_precomputed_kernels_are_refused():
 
 def test_public_names():
     assert set(kw.__all__) <= set(dir(kw))
-    assert isinstance(EmbeddingClassifier().fit(*load_iris(return_X_y=True)).kernel_.kernels[0], Tabular)
+    assert isinstance(EmbeddingClassifier().fit(*load_iris(return_X_y=True)).kernel_, Tabular)
 
 
 # Precision and repairs -------------------------------------------------------------------------------------------

@@ -37,15 +37,19 @@ def test_auto_learns_the_default_kernel_of_a_table():
     assert accuracy(choice, rows) > 0.85
 
 
-def test_auto_may_return_the_mean_of_its_two_stages():
+def test_auto_may_return_a_kernel_between_those_of_its_two_stages():
     rows = data(TableViews().fit_transform(X))
-    single, mean = (run(Tabular(), Auto(), rows, average=average) for average in (False, True))
-    equal, free = mean.kernel.kernels
-    np.testing.assert_allclose(mean.kernel.weights.detach(), 0.5)
-    assert len(set(equal.lengthscale.detach().tolist())) == 1
-    assert repr(free) == repr(single.kernel)
-    ridges = [float(step.hyperparameters["ridge"]) for step in mean.history if step.stage == mean.history[-1].stage]
-    assert min(ridges) <= mean.ridge <= max(ridges) * 1.5
+    free, between = (run(Tabular(), Auto(), rows, average=average) for average in (False, True))
+    share = len(rows) / (len(rows) + 150)
+    scales = free.kernel.log_lengthscale.detach()
+    steps = [step for step in between.history if step.stage != between.history[-1].stage]
+    equal = float(np.log(steps[-1].hyperparameters["kernel.lengthscale"]))
+    found = between.kernel.log_lengthscale.detach()
+    np.testing.assert_allclose(found, share * scales + (1 - share) * equal, rtol=0.02)
+    assert found.std() < scales.std()
+    ridges = [float(step.hyperparameters["ridge"]) for step in between.history if step.stage == steps[-1].stage]
+    assert min(*ridges, free.ridge) <= between.ridge * 1.5
+    assert between.ridge <= max(*ridges, free.ridge) * 1.5
 
 
 def test_targets_that_are_no_classes_are_learned_by_the_brier_loss_alone():

@@ -1,4 +1,4 @@
-"""The compiled loops of :mod:`kernelwright.numerics.table_kernel`, which imports this module on first use. It needs numba.
+"""The compiled loops of :mod:`kernelwright.numerics.table_kernel`, imported when they are first needed, as is numba.
 
 Loops take one row and a tile of points at a time and run over the points of the tile, which compilers turn into vector
 instructions. Only ``sums`` adds in another order than written, as each of its threads ends in one number per feature.
