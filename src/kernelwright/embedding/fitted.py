@@ -297,6 +297,8 @@ def local_blocks(
     """Yield values of the local part of a kernel, and a function that completes them in the same memory."""
     if single and kernel.takes_vectors:
         kernel, training, points = copy.deepcopy(kernel).float(), training.float(), points.float()
+    elif torch.is_tensor(training):
+        training = training.to(points.dtype)  # stored points may be in single precision
     rows = n_rows or max(1, PREDICTED_ENTRIES // max(len(training), 1))
     values = kernel.local.against(training)
     for number, block in enumerate(points.split(rows)):

@@ -17,6 +17,7 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import CalibrationWarning, OverfitWarning
 from kernelwright.estimators.answers import AnswersInFrames, in_frames, the_classes
 from kernelwright.estimators.base import by_chunks, part_of
+from kernelwright.estimators.compressing import refuse_if_compressed
 from kernelwright.estimators.importance import MeasuresColumns
 from kernelwright.inputs.dask_rows import dask_mean, is_dask
 from kernelwright.inputs.labels import one_hot
@@ -221,6 +222,7 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
         """
         check_is_fitted(self)
         check_method(method, loss)
+        refuse_if_compressed(self, method)
         if method == "holdout":
             return held_out_bound(*self._held_out(X, y), loss, beta)
         if X is not None or y is not None:

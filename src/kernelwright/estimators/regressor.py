@@ -58,7 +58,7 @@ __all__ = ["EmbeddingRegressor"]
 
 @saved(
     "embedding-regressor",
-    fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ reader_ "
+    fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ reader_ compression_ "
     "_info _asked _fitted_by _holdout _fixed_kernel",
     transient={"_apart": None},
 )

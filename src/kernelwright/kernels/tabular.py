@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -147,6 +148,9 @@ class Tabular(LengthScaled):
         other = X if Z is None else Z
         if not self._differentiable(X, other) and one_pass_pays(len(X) * len(other), X.shape[1]):
             return self.against(other)(X)
+        return self._in_torch(X, Z)
+
+    def _in_torch(self, X: Tensor, Z: Tensor | None) -> Tensor:
         x, z, w = self._scaled(X), None if Z is None else self._scaled(Z), self.weights
         steps, smooth, ranks = self._parts(x, z)
         if not (w.requires_grad or steps.requires_grad):  # prediction: avoid copies
@@ -154,13 +158,14 @@ class Tabular(LengthScaled):
         return w[0] * steps + w[1] * smooth + w[2] * ranks
 
     def against(self, Z: Tensor) -> Callable[[Tensor], Tensor]:
-        with torch.no_grad():
-            tiles = TableTiles.of(self._scaled(Z), self._curvature(), self.weights)
+        @cache
+        def tiles() -> TableTiles:
+            return TableTiles.of(self._scaled(Z), self._curvature(), self.weights)
 
         def values(X: Tensor) -> Tensor:
             if not one_pass_pays(len(X) * len(Z), X.shape[1]):
-                return self.forward(X, Z)
-            return mixture(self._scaled(X), tiles)
+                return self._in_torch(X, Z)
+            return mixture(self._scaled(X), tiles())
 
         return values
 

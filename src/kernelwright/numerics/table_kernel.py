@@ -51,9 +51,8 @@ class TableTiles:
     @classmethod
     def of(cls, points: Views, curvature: Tensor, weights: Tensor) -> TableTiles:
         """Lay out points."""
-        dtype = points.first.dtype
-        numbers = (x.detach().to(dtype).contiguous().numpy() for x in (curvature, weights))
-        return cls(_tiled(points.first), _tiled(points.second), *numbers, len(points))
+        first, second = _tiled(points.first), _tiled(points.second)
+        return cls(first, second, _of_each(curvature, points), _array(weights, first.dtype), len(points))
 
 
 def one_pass_pays(n_pairs: int, n_features: int) -> bool:
@@ -82,7 +81,7 @@ def falloff_matrices(points: Views, curvature: Tensor) -> tuple[Tensor, Tensor, 
     n = len(points)
     first, second = (_array(view, np.float64) for view in (points.first, points.second))
     found = [np.empty((n, n)) for _ in range(3)]
-    arrays = (first, second, _array(curvature, np.float64), _tiled(points.first), _tiled(points.second), *found)
+    arrays = (first, second, _of_each(curvature, points), _tiled(points.first), _tiled(points.second), *found)
     in_threads(loops.matrices, equal_triangles(n), *arrays)
     steps, smooth, ranks = (torch.from_numpy(each) for each in found)
     return steps, smooth, ranks
@@ -114,6 +113,11 @@ def falloff_sums(points: Views, W: Tensor, matrices: tuple[Tensor, Tensor, Tenso
 
 def _array(X: Tensor, dtype: Any) -> np.ndarray:
     return np.ascontiguousarray(X.detach().numpy(), dtype=dtype)
+
+
+def _of_each(curvature: Tensor, points: Views) -> np.ndarray:
+    """Return the curvature of each feature: all may have the same."""
+    return _array(curvature.expand(points.first.shape[1]), points.first.detach().numpy().dtype)
 
 
 def _tiled(X: Tensor) -> np.ndarray:
