@@ -20,6 +20,7 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.estimators.regression import NOISES, predictions_of
 from kernelwright.inputs.coordinates import TableCoordinates
 from kernelwright.inputs.scaling import TableViews
+from kernelwright.kernels import Kernel, Tabular
 from kernelwright.numerics.linalg import factorise
 from kernelwright.numerics.threads import threads_for
 from kernelwright.uncertainty.calibration import Link
@@ -28,7 +29,7 @@ __all__ = ["ClassesCompressed", "NumbersCompressed", "refuse_if_compressed"]
 
 COMPRESSED = "compressed"  # the word of the solver of such an embedding
 FOLDS = 5
-RANK_KNOTS = 128  # of each column: between them its ranks are interpolated
+RANK_ERROR = 0.01  # of a value in the second view, in length scales, by keeping fewer knots
 ROUNDED = 1e-5  # largest change of an output by coefficients in single precision
 KEPT_LEFT_OUT = 200  # left-out rows of a regressor that are kept
 
@@ -239,7 +240,7 @@ def _smaller(embedding: FittedEmbedding, rows: TrainingSet, K: Tensor, found: Co
     nothing = np.empty(0)
     return replace(
         embedding,
-        scaler=_thinned(embedding.scaler),
+        scaler=_thinned(embedding.scaler, embedding.kernel),
         points=points.float(),
         coefficients=_in_single(found.coefficients, K[:, found.chosen]),
         support=KernelSupport.of(near.amax(1), rows.weights),
@@ -254,11 +255,16 @@ def _in_single(coefficients: Tensor, K: Tensor) -> Tensor:
     return rounded if float((K @ (rounded.double() - coefficients)).abs().max()) < ROUNDED else coefficients
 
 
-def _thinned(scaler: Any) -> Any:
-    """Return a scaler of tables with fewer knots of the ranks."""
-    if isinstance(scaler, TableViews):
-        return scaler.thinned(RANK_KNOTS)
-    if isinstance(scaler, TableCoordinates) and scaler.views_ is not None:
+def _thinned(scaler: Any, kernel: Kernel) -> Any:
+    """Return a scaler of tables with fewer knots of the ranks, where length scales do not notice."""
+    parts = [part for part in kernel.modules() if isinstance(part, Tabular)]
+    if isinstance(scaler, TableCoordinates) and scaler.views and scaler.views_ is not None:
         scaler = copy.copy(scaler)
-        scaler.views_ = scaler.views_.thinned(RANK_KNOTS)
-    return scaler
+        scaler.views_ = _thinned(scaler.views_, kernel)
+        return scaler
+    if not parts or not isinstance(scaler, TableViews):
+        return scaler
+    with torch.no_grad():
+        scales = torch.stack([part.feature_scale() * part.rank_scale for part in parts]).amin(0)
+    n_columns = len(scaler.columns_)  # coordinates of other kinds follow
+    return scaler.thinned(RANK_ERROR * (scales[:n_columns] if scales.ndim else scales.expand(n_columns)).numpy())

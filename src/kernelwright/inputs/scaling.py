@@ -16,6 +16,8 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["TableViews", "fit_scaler"]
 
+FEWEST_KNOTS = 32  # of the ranks of a column
+
 
 @saved("table-views", fields="low_ columns_ half_range_ mean_ deviation_ knots_ rank_mean_ rank_deviation_")
 class TableViews(TransformerMixin, BaseEstimator):
@@ -86,13 +88,14 @@ class TableViews(TransformerMixin, BaseEstimator):
         U = np.nan_to_num(self._unit(np.asarray(X, dtype=np.float64)))
         return (np.maximum(-U, 0.0) + np.maximum(U - 1.0, 0.0)) / self.deviation_
 
-    def thinned(self, n_knots: int) -> TableViews:
-        """Return a copy with at most about so many knots of the ranks of each column, in single precision.
+    def thinned(self, allowed: np.ndarray) -> TableViews:
+        """Return a copy with fewer knots of the ranks, whose second view of each column differs by at most ``allowed``.
 
-        Half of them are even in rank, half in score, which has long tails.
+        Fewer knots are in single precision.
         """
         thin = copy.copy(self)
-        thin.knots_ = [_thinned(values, scores, n_knots) for values, scores in self.knots_]
+        columns = zip(self.knots_, allowed * self.rank_deviation_, strict=True)
+        thin.knots_ = [_thinned(values, scores, error) for (values, scores), error in columns]
         return thin
 
     def _unit(self, X: np.ndarray) -> np.ndarray:
@@ -130,14 +133,18 @@ def _rank_knots(u: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values, np.clip(ndtri(middle), -3.0, 3.0)
 
 
-def _thinned(values: np.ndarray, scores: np.ndarray, n_knots: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return some of the knots of a column, with both ends."""
-    if len(values) <= n_knots:
-        return values, scores
-    even = np.linspace(0, len(values) - 1, n_knots // 2).round().astype(int)
-    by_score = np.searchsorted(scores, np.linspace(scores[0], scores[-1], n_knots // 2)).clip(max=len(values) - 1)
-    kept = np.union1d(even, by_score)
-    return values[kept].astype(np.float32), scores[kept].astype(np.float32)
+def _thinned(values: np.ndarray, scores: np.ndarray, allowed: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return some of the knots of a column, with both ends: half of them even in rank, half in score, as tails are."""
+    n_knots = FEWEST_KNOTS
+    while n_knots < len(values):
+        even = np.linspace(0, len(values) - 1, n_knots // 2).round().astype(int)
+        by_score = np.searchsorted(scores, np.linspace(scores[0], scores[-1], n_knots // 2)).clip(max=len(values) - 1)
+        kept = np.union1d(even, by_score)
+        found = values[kept].astype(np.float32), scores[kept].astype(np.float32)
+        if np.abs(np.interp(values, *found) - scores).max() <= allowed:
+            return found
+        n_knots *= 2
+    return values, scores
 
 
 def fit_scaler(scale: str | None, X: np.ndarray, weights: np.ndarray | None = None) -> Any:
