@@ -39,6 +39,7 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
     class_weight_: np.ndarray  # relative weights of the classes
     _outputs_and_support: Callable[[Any], tuple[Tensor, Tensor]]  # of each row
     _new_points: Callable[[Any], Tensor]  # as the kernel sees them
+    _at_new_points: Callable[[Any], tuple[Tensor, Tensor, Tensor]]  # the same, with outputs and support
     complexity_: float
     link_: Link
     _risk: RiskTerms
@@ -108,8 +109,11 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
         return log_p.exp().numpy(), support.numpy()
 
     def _log_p_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
-        outputs, support = self._outputs_and_support(X)
-        return self.link_(outputs, support, self.line_log_p(X)), support
+        if self.link_.line is None:
+            outputs, support = self._outputs_and_support(X)
+            return self.link_(outputs, support, None), support
+        points, outputs, support = self._at_new_points(X)  # rows are checked and scaled once for both
+        return self.link_(outputs, support, self.link_.of_line(points)), support
 
     def line_log_p(self, X: Any) -> Tensor | None:
         """Return log probabilities by the logistic regression beside the embedding; None if there is none."""
