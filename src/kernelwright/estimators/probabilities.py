@@ -109,8 +109,8 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
         return log_p.exp().numpy(), support.numpy()
 
     def _log_p_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
-        if self.link_.line is None:
-            outputs, support = self._outputs_and_support(X)
+        if "link_" not in vars(self) or self.link_.line is None:
+            outputs, support = self._outputs_and_support(X)  # raises an error before the fit
             return self.link_(outputs, support, None), support
         points, outputs, support = self._at_new_points(X)  # rows are checked and scaled once for both
         return self.link_(outputs, support, self.link_.of_line(points)), support

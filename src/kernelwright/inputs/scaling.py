@@ -16,8 +16,6 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["TableViews", "fit_scaler"]
 
-FEWEST_KNOTS = 32  # of the ranks of a column
-
 
 @saved("table-views", fields="low_ columns_ half_range_ mean_ deviation_ knots_ rank_mean_ rank_deviation_")
 class TableViews(TransformerMixin, BaseEstimator):
@@ -134,16 +132,23 @@ def _rank_knots(u: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _thinned(values: np.ndarray, scores: np.ndarray, allowed: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return some of the knots of a column, with both ends: half of them even in rank, half in score, as tails are."""
-    n_knots = FEWEST_KNOTS
-    while n_knots < len(values):
-        even = np.linspace(0, len(values) - 1, n_knots // 2).round().astype(int)
-        by_score = np.searchsorted(scores, np.linspace(scores[0], scores[-1], n_knots // 2)).clip(max=len(values) - 1)
-        kept = np.union1d(even, by_score)
+    """Return knots of a column, in single precision, between which its scores differ by at most ``allowed``.
+
+    From both ends on, the worst knot between two neighbours is added wherever it is not yet good enough.
+    """
+    kept = np.unique([0, len(values) - 1])
+    while len(kept) < len(values):
         found = values[kept].astype(np.float32), scores[kept].astype(np.float32)
-        if np.abs(np.interp(values, *found) - scores).max() <= allowed:
+        errors = np.abs(np.interp(values, *found) - scores)
+        if errors.max() <= allowed:
             return found
-        n_knots *= 2
+        between = np.searchsorted(kept, np.arange(len(values)), side="right")
+        order = np.lexsort((errors, between))
+        worst = order[np.append(np.diff(between[order]) > 0, True)]
+        more = np.union1d(kept, worst[errors[worst] > allowed])
+        if len(more) == len(kept):  # single precision is not enough
+            break
+        kept = more
     return values, scores
 
 
