@@ -111,7 +111,7 @@ def test_points_far_away_have_a_value_of_zero_and_gaps_in_numbers_are_not_hidden
     assert bool(K[2].isnan())
 
 
-def test_sums_of_kernels_are_prepared_part_by_part(always):
+def test_sums_of_kernels_work_part_by_part(always):
     X, Z = points(5, 3), points(20, 3, 1)
     both = ConvexSum([kernel(3), kernel(3, tied=True)], [0.25, 0.75])
     with torch.no_grad():

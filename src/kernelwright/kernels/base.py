@@ -151,10 +151,8 @@ class Kernel(Parametrised):
             if not K.requires_grad:
                 return {name: torch.zeros_like(p) for name, p in parameters.items()}
             grads = torch.autograd.grad(K, list(parameters.values()), dK, allow_unused=True)
-            return {
-                name: torch.zeros_like(p) if g is None else g
-                for (name, p), g in zip(parameters.items(), grads, strict=True)
-            }
+            pairs = zip(parameters.items(), grads, strict=True)
+            return {name: torch.zeros_like(p) if g is None else g for (name, p), g in pairs}
 
         return K.detach(), pullback
 
@@ -183,10 +181,9 @@ class Kernel(Parametrised):
 
     def _through_border(self, function: Callable[..., Tensor], *inputs: Any) -> Any:
         points = [x if x is None else self.encode(x) for x in inputs]
-        if any(torch.is_tensor(x) for x in inputs):
-            return function(*points)
-        with torch.no_grad():
-            return function(*points).numpy()
+        with torch.set_grad_enabled(torch.is_grad_enabled() and any(torch.is_tensor(x) for x in inputs)):
+            found = function(*points)
+        return found if any(torch.is_tensor(x) for x in inputs) else found.numpy()
 
     # composition ---------------------------------------------------------------------------------------
 
@@ -374,17 +371,6 @@ class ConvexSum(Kernel):
 
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         return sum(w * kernel.forward(X, Z) for w, kernel in zip(self.weights, self.kernels, strict=True))
-
-    def against(self, Z: Tensor) -> Callable[[Tensor], Tensor]:
-        w, parts = self.weights.detach().tolist(), [kernel.against(Z) for kernel in self.kernels]
-
-        def values(X: Tensor) -> Tensor:
-            K = parts[0](X).mul_(w[0])
-            for share, part in zip(w[1:], parts[1:], strict=True):
-                K.add_(part(X), alpha=share)
-            return K
-
-        return values
 
     def _diag(self, X: Tensor) -> Tensor:
         return sum(w * kernel._diag(X) for w, kernel in zip(self.weights, self.kernels, strict=True))

@@ -70,7 +70,7 @@ def mixture(rows: Views, tiles: TableTiles, *, square: bool = False) -> Tensor:
     K = np.empty((len(rows), tiles.n_points), dtype)
     loop = loops.mixture if dtype == np.float64 else loops.single_mixture
     views = (_array(view, dtype) for view in (rows.first, rows.second))
-    arrays = (*views, tiles.curvature, tiles.first, tiles.second, tiles.weights, square, K)
+    arrays: tuple[Any, ...] = (*views, tiles.curvature, tiles.first, tiles.second, tiles.weights, square, K)
     in_threads(loop, (equal_triangles if square else equal_rows)(len(rows)), *arrays)
     return torch.from_numpy(K)
 
