@@ -123,3 +123,15 @@ def test_nothing_is_read_beyond_the_last_point():
     tiles = TableTiles.of(rows, torch.ones((), dtype=torch.float64), torch.tensor([0.5, 0.25, 0.25]).double())
     assert tiles.curvature.shape == (3,)
     np.testing.assert_array_equal(mixture(rows, tiles), np.ones((2, 2)))
+
+
+def test_a_subclass_with_its_own_formula_is_not_bypassed(always):
+    class Doubled(Tabular):
+        def forward(self, X, Z=None):
+            return 2.0 * super().forward(X, Z)
+
+    X, Z, k = points(4, 3), points(7, 3, 1), Doubled(1.5)
+    with torch.no_grad():
+        expected = 2.0 * Tabular(1.5).forward(X, Z)
+        np.testing.assert_allclose(k.against(Z)(X), expected, rtol=1e-12)
+        np.testing.assert_allclose(k.matrix(X).diagonal(), 2.0, rtol=1e-12)

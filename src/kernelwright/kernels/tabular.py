@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kernelwright.kernels.base import Gradients, Pullback, simplex_gradient
+from kernelwright.kernels.base import Gradients, Kernel, Pullback, simplex_gradient
 from kernelwright.kernels.vector import LengthScale, LengthScaled, spread_rows
 from kernelwright.numerics.distances import (
     l1,
@@ -94,6 +94,12 @@ class Tabular(LengthScaled):
         self.lengthscale, self.smooth, self.rank_scale = lengthscale, smooth, rank_scale
         start = torch.tensor((0.0, *self.START), dtype=torch.float64)
         self.weights = torch.softmax(start, 0) if weights is None else weights
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Reset the pass over pairs in a subclass that defines its own ``forward``."""
+        super().__init_subclass__(**settings)
+        if "forward" in vars(cls):
+            cls.against, cls.matrix = Kernel.against, Kernel.matrix  # type: ignore[method-assign]
 
     def _views(self, X: Tensor) -> tuple[Tensor, Tensor]:
         half, odd = divmod(X.shape[1], 2)
