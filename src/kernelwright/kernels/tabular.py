@@ -153,7 +153,7 @@ class Tabular(LengthScaled):
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
         other = X if Z is None else Z
         if not self._differentiable(X, other) and one_pass_pays(len(X) * len(other), X.shape[1]):
-            return self.against(other)(X)
+            return Tabular.against(self, other)(X)
         return self._in_torch(X, Z)
 
     def _in_torch(self, X: Tensor, Z: Tensor | None) -> Tensor:
