@@ -2,7 +2,7 @@
 
 Objectives and whole fits against a Gram matrix and its Cholesky factor, their memory against the Gram matrix, the
 embedding head against linear + softmax, a learned kernel against a plain one, predictions against the matrix products
-that they contain.
+that they contain, blocks of the default kernel against one product, and compressed models against whole ones.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks import floor, head, hyper
+from benchmarks import blocks, floor, head, hyper
 from kernelwright import EmbeddingClassifier
 from kernelwright.kernels import Gaussian, Laplace
 from kernelwright.learning import Auto
@@ -143,10 +143,23 @@ def _predictions(n: int, n_features: int) -> dict[str, float]:
     return {name: seconds[name] / seconds["products"] for name in models}
 
 
+PARTS = (
+    objectives,
+    fits,
+    memory,
+    heads,
+    learned_kernels,
+    predictions,
+    blocks.blocks,
+    blocks.gradients,
+    blocks.compressed,
+)
+
+
 def rows(quick: bool) -> list[dict[str, object]]:
     """Measure all ratios."""
     with threadpool_limits(1):  # threads of two libraries compete for few cores: see threads.threads_for
-        parts = [part(quick) for part in (objectives, fits, memory, heads, learned_kernels, predictions)]
+        parts = [part(quick) for part in PARTS]
     return [{"name": name, "ratio": float(ratio)} for part in parts for name, ratio in part.items()]
 
 

@@ -1,5 +1,7 @@
 """The library's own recipe, from coarse to fine."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Gaussian, Tabular
-from kernelwright.learning import Auto, Choice
+from kernelwright.learning import Auto, Choice, recipes
 from kernelwright.objectives import BrierLoss, Hyperparameters, objective_named
 from tests.learning.disc import LABELS, N, X, data, run
 
@@ -37,15 +39,20 @@ def test_auto_learns_the_default_kernel_of_a_table():
     assert accuracy(choice, rows) > 0.85
 
 
-def test_auto_may_return_the_mean_of_its_two_stages():
-    rows = data(TableViews().fit_transform(X))
-    single, mean = (run(Tabular(), Auto(), rows, average=average) for average in (False, True))
-    equal, free = mean.kernel.kernels
-    np.testing.assert_allclose(mean.kernel.weights.detach(), 0.5)
+def test_auto_may_return_a_kernel_between_those_of_its_two_stages(monkeypatch):
+    rows, stages = data(TableViews().fit_transform(X)), []
+    between = recipes._between
+    monkeypatch.setattr(recipes, "_between", lambda *given: stages.extend(map(copy.deepcopy, given)) or between(*given))
+    free, found = (run(Tabular(), Auto(), rows, average=average) for average in (False, True))
+    equal, last, share = stages
+    assert share == len(rows) / (len(rows) + 150)
     assert len(set(equal.lengthscale.detach().tolist())) == 1
-    assert repr(free) == repr(single.kernel)
-    ridges = [float(step.hyperparameters["ridge"]) for step in mean.history if step.stage == mean.history[-1].stage]
-    assert min(ridges) <= mean.ridge <= max(ridges) * 1.5
+    assert repr(last) == repr(free.kernel)
+    for name, raw in found.kernel.named_parameters():
+        expected = share * last.get_parameter(name) + (1 - share) * equal.get_parameter(name)
+        np.testing.assert_allclose(raw.detach(), expected.detach(), rtol=1e-12)
+    ridges = [float(step.hyperparameters["ridge"]) for step in found.history]
+    assert min(*ridges, free.ridge) <= found.ridge <= max(*ridges, free.ridge)
 
 
 def test_targets_that_are_no_classes_are_learned_by_the_brier_loss_alone():

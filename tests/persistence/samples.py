@@ -98,6 +98,7 @@ def _estimators() -> Iterator[Sample]:
         return fitted(kw.EmbeddingClassifier(*args, random_state=0, **settings))
 
     yield embedding(learn=learning.Auto(max_iter=1), solver=solvers.Auto())
+    yield Sample(kw.EmbeddingClassifier(learn=None).fit(X, LABELS).compress(), "predict_proba", NEW)
     yield embedding(kernels.Gaussian(1.0), learn=None, probability="clip")
     yield embedding(kernels.Gaussian(1.0), learn=None, probability="softmax")
     yield embedding(kernels.Gaussian(1.0), learn=None, probability=IsotonicRegression(out_of_bounds="clip"))

@@ -297,10 +297,13 @@ def local_blocks(
     """Yield values of the local part of a kernel, and a function that completes them in the same memory."""
     if single and kernel.takes_vectors:
         kernel, training, points = copy.deepcopy(kernel).float(), training.float(), points.float()
+    elif torch.is_tensor(training):
+        training = training.to(points.dtype)  # stored points may be in single precision
     rows = n_rows or max(1, PREDICTED_ENTRIES // max(len(training), 1))
+    values = kernel.local.against(training)
     for number, block in enumerate(points.split(rows)):
         with torch.no_grad():
-            K = kernel.local.forward(block, training)
+            K = values(block)
 
         def completed(K: Tensor = K, block: Tensor = block, first: int = number * rows) -> Tensor:
             whole = kernel.completed_(K, block, training)

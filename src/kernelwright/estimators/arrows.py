@@ -66,12 +66,12 @@ class FitPlan:
     scale: str | None
     targets: Targets
     random_state: Any
-    default_kernel: bool = False  # the result may be the mean of two kernels
+    default_kernel: bool = False
     as_given: bool = False  # the kernel does not depend on the rows
     warm: bool = False  # kernel and ridge come from an earlier fit
     callback: Callable[[Step], Any] | None = None
     loss: Loss | None = None  # replaces the loss of the method
-    averages: bool = True  # whether the default kernel may become the mean of two
+    averages: bool = True  # whether the default kernel is drawn towards equal length scales
     fine_steps: int | None = None  # of the default recipe; None: as it has them for classes
     means: bool = False  # whether categories may have mean targets as coordinates
 

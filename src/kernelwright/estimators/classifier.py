@@ -16,6 +16,7 @@ from kernelwright.estimators.bad_fit import warn_of_bad_fit
 from kernelwright.estimators.batches import WithFeatures, add_rows, check_named, first_rows, widened
 from kernelwright.estimators.calibrating import Calibrated, calibrate, complexity_of, judge, risk_terms, warn_if_flipped
 from kernelwright.estimators.checking import asked_for, check, plan_of, restarted, settings_of, start_of
+from kernelwright.estimators.compressing import ClassesCompressed
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS, EmbeddingEstimator
 from kernelwright.estimators.importance import rows_apart
 from kernelwright.estimators.mean_targets import with_means_that_pay
@@ -43,10 +44,10 @@ __all__ = ["EmbeddingClassifier"]
 @saved(
     "embedding-classifier",
     fields="classes_ class_weight_ embedding_ link_ complexity_ training_loss_ objective_ history_ "
-    "n_iter_ batch_size_ reader_ centre_ _info _risk _holdout _refitted _asked _fitted_by",
+    "n_iter_ batch_size_ reader_ centre_ compression_ _info _risk _holdout _refitted _asked _fitted_by",
     transient={"_apart": None},
 )
-class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
+class EmbeddingClassifier(ProbabilityClassifier, ClassesCompressed, EmbeddingEstimator):
     """A classifier with calibrated probabilities and a kernel that is learned from the data.
 
     It is a conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge

@@ -69,8 +69,13 @@ class EmbeddingEstimator(KernelEstimator):
         return super().relevance()
 
     def _outputs_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
+        return self._at_new_points(X)[1:]
+
+    def _at_new_points(self, X: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Check new rows; return them as the kernel sees them, with raw outputs and support."""
         X = self._check_new(X)
-        return self.embedding_.outputs(X)
+        points = self.embedding_.encode(X)
+        return points, *self.embedding_.outputs(X, points)
 
     def output_blocks(self, X: Any, n_rows: int | None = None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield kernel values with the training points (or features), raw outputs and support, by blocks of rows."""

@@ -10,6 +10,7 @@ import torch
 
 from kernelwright.distributions.transforms import IdentityMap
 from kernelwright.embedding.fitted import FittedEmbedding
+from kernelwright.estimators.compressing import refuse_if_compressed
 from kernelwright.uncertainty.bounds import RiskBound
 from kernelwright.uncertainty.number_risk import (
     FittedLocation,
@@ -31,6 +32,7 @@ def number_bound(
 ) -> RiskBound:
     """Return a bound on the loss of one target of a fitted regressor."""
     check_number_method(method)
+    refuse_if_compressed(model, method)
     if not 0 <= target < len(model.links_):
         raise ValueError(f"The 'target' of risk_bound must be an index below {len(model.links_)}. Got {target!r}.")
     rows = model.left_out_[target]

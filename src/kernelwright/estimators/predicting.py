@@ -14,6 +14,7 @@ from kernelwright.distributions.fitted import DistributionLink, LeftOutTarget
 from kernelwright.distributions.predictive import Prediction
 from kernelwright.estimators.answers import AnswersInFrames, in_frames, the_ends
 from kernelwright.estimators.base import by_chunks
+from kernelwright.estimators.compressing import NumbersCompressed
 from kernelwright.estimators.embedded import EmbeddingEstimator
 from kernelwright.estimators.importance import MeasuresColumns
 from kernelwright.estimators.number_bounds import number_bound
@@ -27,7 +28,7 @@ from kernelwright.uncertainty.bounds import RiskBound
 __all__ = ["PredictsNumbers"]
 
 
-class PredictsNumbers(AnswersInFrames, RegressorMixin, MeasuresColumns, EmbeddingEstimator):
+class PredictsNumbers(AnswersInFrames, RegressorMixin, MeasuresColumns, NumbersCompressed, EmbeddingEstimator):
     """Predictions from fitted ``links_`` and the outputs of an embedding."""
 
     links_: tuple[DistributionLink, ...]

@@ -14,6 +14,7 @@ from torch import Tensor
 from kernelwright.embedding.entropy import clip_entropy, embedding_entropy
 from kernelwright.estimators.answers import AnswersInFrames, in_frames, the_classes
 from kernelwright.estimators.base import by_chunks, part_of
+from kernelwright.estimators.compressing import refuse_if_compressed
 from kernelwright.estimators.importance import MeasuresColumns
 from kernelwright.inputs.dask_rows import dask_mean, is_dask
 from kernelwright.inputs.labels import one_hot
@@ -35,6 +36,7 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
     class_weight_: np.ndarray  # relative weights of the classes
     _outputs_and_support: Callable[[Any], tuple[Tensor, Tensor]]  # of each row
     _new_points: Callable[[Any], Tensor]  # as the kernel sees them
+    _at_new_points: Callable[[Any], tuple[Tensor, Tensor, Tensor]]  # the same, with outputs and support
     complexity_: float
     link_: Link
     _risk: RiskTerms
@@ -104,8 +106,11 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
         return log_p.exp().numpy(), support.numpy()
 
     def _log_p_and_support(self, X: Any) -> tuple[Tensor, Tensor]:
-        outputs, support = self._outputs_and_support(X)
-        return self.link_(outputs, support, self.line_log_p(X)), support
+        if "link_" not in vars(self) or self.link_.line is None:
+            outputs, support = self._outputs_and_support(X)  # raises an error before the fit
+            return self.link_(outputs, support, None), support
+        points, outputs, support = self._at_new_points(X)  # rows are checked and scaled once for both
+        return self.link_(outputs, support, self.link_.of_line(points)), support
 
     def line_log_p(self, X: Any) -> Tensor | None:
         """Return log probabilities by the logistic regression beside the embedding; None if there is none."""
@@ -245,6 +250,7 @@ class ProbabilityClassifier(AnswersInFrames, ClassifierMixin, MeasuresColumns):
         """
         check_is_fitted(self)
         check_method(method, loss, epsilon)
+        refuse_if_compressed(self, method)
         if method == "holdout":
             return held_out_bound(*self._held_out(X, y, epsilon), loss, beta, epsilon)
         if X is not None or y is not None:

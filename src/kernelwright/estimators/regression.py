@@ -47,7 +47,7 @@ __all__ = [
     "with_columns",
 ]
 
-FINE_STEPS = 10  # of the default recipe: numbers deserve more than classes, and no mean of two kernels
+FINE_STEPS = 10  # of the default recipe: numbers deserve more than classes, and length scales as they are learned
 MAP_ROWS, MAP_STEPS = 400, 5  # rows that decide between maps of a target, and steps of each stage of learning
 BETTER_MAP = 0.99  # of the CRPS: another map than the identity must be better by this factor
 RIDGE_ROWS = 800  # that decide the ridges of scale and direct estimate

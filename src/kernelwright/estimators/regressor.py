@@ -59,7 +59,7 @@ __all__ = ["EmbeddingRegressor"]
 @saved(
     "embedding-regressor",
     fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ reader_ centre_ "
-    "_info _asked _fitted_by _holdout _fixed_kernel",
+    "compression_ _info _asked _fitted_by _holdout _fixed_kernel",
     transient={"_apart": None},
 )
 class EmbeddingRegressor(PredictsNumbers):

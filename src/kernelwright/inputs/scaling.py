@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
@@ -85,6 +86,16 @@ class TableViews(TransformerMixin, BaseEstimator):
         U = np.nan_to_num(self._unit(np.asarray(X, dtype=np.float64)))
         return (np.maximum(-U, 0.0) + np.maximum(U - 1.0, 0.0)) / self.deviation_
 
+    def thinned(self, allowed: np.ndarray) -> TableViews:
+        """Return a copy with fewer knots of the ranks, whose second view of each column differs by at most ``allowed``.
+
+        Fewer knots are in single precision.
+        """
+        thin = copy.copy(self)
+        columns = zip(self.knots_, allowed * self.rank_deviation_, strict=True)
+        thin.knots_ = [_thinned(values, scores, error) for (values, scores), error in columns]
+        return thin
+
     def _unit(self, X: np.ndarray) -> np.ndarray:
         """Map the columns that vary to [0, 1], so that no scale is too large or too small from here on."""
         with np.errstate(over="ignore"):  # a new value may lie 1e300 ranges away; 1e100 is far enough
@@ -118,6 +129,27 @@ def _rank_knots(u: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     counts = np.bincount(place.reshape(-1), w, len(values))
     middle = (np.cumsum(counts) - 0.5 * counts) / counts.sum()
     return values, np.clip(ndtri(middle), -3.0, 3.0)
+
+
+def _thinned(values: np.ndarray, scores: np.ndarray, allowed: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return knots of a column, in single precision, between which its scores differ by at most ``allowed``.
+
+    From both ends on, the worst knot between two neighbours is added wherever it is not yet good enough.
+    """
+    kept = np.unique([0, len(values) - 1])
+    while len(kept) < len(values):
+        found = values[kept].astype(np.float32), scores[kept].astype(np.float32)
+        errors = np.abs(np.interp(values, *found) - scores)
+        if errors.max() <= allowed:
+            return found
+        between = np.searchsorted(kept, np.arange(len(values)), side="right")
+        order = np.lexsort((errors, between))
+        worst = order[np.append(np.diff(between[order]) > 0, True)]
+        more = np.union1d(kept, worst[errors[worst] > allowed])
+        if len(more) == len(kept):  # single precision is not enough
+            break
+        kept = more
+    return values, scores
 
 
 def fit_scaler(scale: str | None, X: np.ndarray, weights: np.ndarray | None = None) -> Any:

@@ -67,6 +67,10 @@ class Kernel(Parametrised):
         """Return the matrix ``k(x_i, z_j)``; ``Z = None`` means ``Z = X``."""
         raise NotImplementedError
 
+    def against(self, Z: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the function ``X -> forward(X, Z)``, with Z prepared once for many blocks of X; without gradient."""
+        return lambda X: self.forward(X, Z)
+
     def diag(self, X: Any) -> Any:
         """Return ``k(x_i, x_i)`` as a vector."""
         return self._through_border(self._diag, X)
@@ -147,10 +151,8 @@ class Kernel(Parametrised):
             if not K.requires_grad:
                 return {name: torch.zeros_like(p) for name, p in parameters.items()}
             grads = torch.autograd.grad(K, list(parameters.values()), dK, allow_unused=True)
-            return {
-                name: torch.zeros_like(p) if g is None else g
-                for (name, p), g in zip(parameters.items(), grads, strict=True)
-            }
+            pairs = zip(parameters.items(), grads, strict=True)
+            return {name: torch.zeros_like(p) if g is None else g for (name, p), g in pairs}
 
         return K.detach(), pullback
 
@@ -179,10 +181,9 @@ class Kernel(Parametrised):
 
     def _through_border(self, function: Callable[..., Tensor], *inputs: Any) -> Any:
         points = [x if x is None else self.encode(x) for x in inputs]
-        if any(torch.is_tensor(x) for x in inputs):
-            return function(*points)
-        with torch.no_grad():
-            return function(*points).numpy()
+        with torch.set_grad_enabled(torch.is_grad_enabled() and any(torch.is_tensor(x) for x in inputs)):
+            found = function(*points)
+        return found if any(torch.is_tensor(x) for x in inputs) else found.numpy()
 
     # composition ---------------------------------------------------------------------------------------
 

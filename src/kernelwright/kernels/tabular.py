@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from kernelwright.kernels.base import Gradients, Pullback, simplex_gradient
+from kernelwright.kernels.base import Gradients, Kernel, Pullback, simplex_gradient
 from kernelwright.kernels.vector import LengthScale, LengthScaled, spread_rows
 from kernelwright.numerics.distances import (
     l1,
@@ -16,6 +17,15 @@ from kernelwright.numerics.distances import (
     median_distance,
     squared_euclidean,
     squared_weighted_sums,
+)
+from kernelwright.numerics.table_kernel import (
+    FalloffSums,
+    TableTiles,
+    Views,
+    falloff_matrices,
+    falloff_sums,
+    mixture,
+    one_pass_pays,
 )
 from kernelwright.parameters import WEAK_PULL, Positive, Simplex
 from kernelwright.storage.saved import saved
@@ -26,6 +36,15 @@ __all__ = ["Tabular"]
 def _falloff_(D: Tensor) -> Tensor:
     """Return ``exp(-D)``, in the memory of D if no gradient is needed."""
     return (-D).exp_() if D.requires_grad else D.neg_().exp_()
+
+
+def _sums_in_torch(points: Views, W: Tensor, parts: tuple[Tensor, Tensor, Tensor]) -> FalloffSums:
+    """Return :func:`falloff_sums` without a compiled loop; W is overwritten."""
+    steps, step_total = l1_weighted_sums(points.first, W, parts[0])
+    ranks, rank_total = l1_weighted_sums(points.second, W, parts[2])
+    N = W.mul_(parts[1])
+    smooth = squared_weighted_sums(points.first, N)
+    return FalloffSums(steps, smooth, ranks, torch.stack([step_total, N.sum(), rank_total]))
 
 
 @saved(
@@ -76,6 +95,12 @@ class Tabular(LengthScaled):
         start = torch.tensor((0.0, *self.START), dtype=torch.float64)
         self.weights = torch.softmax(start, 0) if weights is None else weights
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Reset the pass over pairs in a subclass that defines its own ``forward``."""
+        super().__init_subclass__(**settings)
+        if "forward" in vars(cls):
+            cls.against, cls.matrix = Kernel.against, Kernel.matrix  # type: ignore[method-assign]
+
     def _views(self, X: Tensor) -> tuple[Tensor, Tensor]:
         half, odd = divmod(X.shape[1], 2)
         scale = self.log_lengthscale
@@ -105,50 +130,78 @@ class Tabular(LengthScaled):
         relevance = 0.5 * (self.log_lengthscale - self.log_lengthscale.mean())
         return self.smooth * self.of_features(relevance).exp()
 
-    def _parts(self, X: Tensor, Z: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the three kernel matrices."""
-        z, q = self._views(X)
-        z_other, q_other = (None, None) if Z is None else self._views(Z)
+    def _curvature(self) -> Tensor:
+        """Return what squared differences over the length scales are multiplied by in the second part."""
+        return 0.5 * (self.feature_scale() / self.smooth_scale()).square()
 
-        def over(view: Tensor | None, scale: Tensor) -> Tensor | None:
-            return None if view is None else view / scale
+    def _scaled(self, X: Tensor) -> Views:
+        """Return both views of points, divided by their length scales."""
+        (z, q), near = self._views(X), self.feature_scale()
+        return Views(z / near, q / (near * self.rank_scale))
 
-        near, far = self.feature_scale(), self.smooth_scale()
-        ranks = near * self.rank_scale
-        smooth = squared_euclidean(z / far, over(z_other, far)).mul_(-0.5).exp_()
-        steps = _falloff_(l1(z / near, over(z_other, near)))
-        ranked = _falloff_(l1(q / ranks, over(q_other, ranks)))
+    def _parts(self, x: Views, z: Views | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the three kernel matrices of scaled points."""
+        root = (2.0 * self._curvature()).sqrt()
+        smooth = squared_euclidean(x.first * root, None if z is None else z.first * root).mul_(-0.5).exp_()
+        steps = _falloff_(l1(x.first, None if z is None else z.first))
+        ranked = _falloff_(l1(x.second, None if z is None else z.second))
         return steps, smooth, ranked
 
+    def _differentiable(self, *points: Tensor) -> bool:
+        return torch.is_grad_enabled() and any(x.requires_grad for x in (*points, *self.parameters()))
+
     def forward(self, X: Tensor, Z: Tensor | None = None) -> Tensor:
-        steps, smooth, ranks = self._parts(X, Z)
-        w = self.weights
+        other = X if Z is None else Z
+        if not self._differentiable(X, other) and one_pass_pays(len(X) * len(other), X.shape[1]):
+            return Tabular.against(self, other)(X)
+        return self._in_torch(X, Z)
+
+    def _in_torch(self, X: Tensor, Z: Tensor | None) -> Tensor:
+        x, z, w = self._scaled(X), None if Z is None else self._scaled(Z), self.weights
+        steps, smooth, ranks = self._parts(x, z)
         if not (w.requires_grad or steps.requires_grad):  # prediction: avoid copies
             return steps.mul_(w[0]).add_(smooth.mul_(w[1])).add_(ranks.mul_(w[2]))
         return w[0] * steps + w[1] * smooth + w[2] * ranks
 
-    def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+    def against(self, Z: Tensor) -> Callable[[Tensor], Tensor]:
+        @cache
+        def tiles() -> TableTiles:
+            return TableTiles.of(self._scaled(Z), self._curvature(), self.weights)
+
+        def values(X: Tensor) -> Tensor:
+            if not one_pass_pays(len(X) * len(Z), X.shape[1]):
+                return self._in_torch(X, Z)
+            return mixture(self._scaled(X), tiles())
+
+        return values
+
+    def matrix(self, X: Tensor) -> Tensor:
+        if not one_pass_pays(len(X) ** 2, X.shape[1]):
+            return super().matrix(X)
         with torch.no_grad():
-            steps, smooth, ranks = self._parts(X, None)
-            w, scale = self.weights, self.feature_scale()
-            z, q = self._views(X)
-            smooth_z, z, q = z / self.smooth_scale(), z / scale, q / (scale * self.rank_scale)
+            x = self._scaled(X)
+            return mixture(x, TableTiles.of(x, self._curvature(), self.weights), square=True)
+
+    def vjp(self, X: Tensor) -> tuple[Tensor, Pullback]:
+        in_one_pass = one_pass_pays(len(X) ** 2, X.shape[1])
+        with torch.no_grad():
+            w, curvature, x = self.weights, self._curvature(), self._scaled(X)
+            parts = falloff_matrices(x, curvature) if in_one_pass else self._parts(x, None)
 
         def pullback(dK: Tensor) -> Gradients:
-            step_sums, step_total = l1_weighted_sums(z, dK, steps)
-            rank_sums, rank_total = l1_weighted_sums(q, dK, ranks)
-            N = dK.mul_(smooth)
-            smooth_sums = w[1] * self._of_groups(squared_weighted_sums(smooth_z, N))
-            steps_and_ranks = self._of_groups(w[0] * step_sums + w[2] * rank_sums)
+            found = falloff_sums(x, dK, parts) if in_one_pass else _sums_in_torch(x, dK, parts)
+            smooth_sums = w[1] * self._of_groups(2.0 * curvature * found.smooth)
+            steps_and_ranks = self._of_groups(w[0] * found.steps + w[2] * found.ranks)
             in_scales = steps_and_ranks + 0.5 * (smooth_sums - smooth_sums.mean())
             gradients = {
                 "log_lengthscale": in_scales if self.log_lengthscale.ndim else in_scales.sum(),
                 "log_smooth": smooth_sums.sum(),
-                "log_rank_scale": w[2] * rank_sums.sum(),
-                "logit_weights": simplex_gradient(w, torch.stack([step_total, N.sum(), rank_total])),
+                "log_rank_scale": w[2] * found.ranks.sum(),
+                "logit_weights": simplex_gradient(w, found.totals),
             }
             return {name: g for name, g in gradients.items() if self.get_parameter(name).requires_grad}
 
+        steps, smooth, ranks = parts
         return (w[0] * steps).add_(smooth, alpha=float(w[1])).add_(ranks, alpha=float(w[2])), pullback
 
     def prepare_(self, X: Tensor, weights: Tensor | None = None) -> None:

@@ -39,7 +39,7 @@ class LearningTask:
     warm: bool = False  # kernel and ridge come from an earlier fit: refine them
     kept: float = 1.0  # the share of the rows that the solver keeps as points; zero if it works by other features
     views: bool = False  # points are the views of a table: the default recipe may add a linear trend
-    average: bool = False  # the default recipe may return the mean of two kernels
+    average: bool = False  # the default recipe returns a kernel between those of its two stages
     fine_steps: int | None = None  # of the last stage of the default recipe
 
     @property

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.kernels import ConvexSum, Kernel, WithTrend
+from kernelwright.kernels import Kernel
 from kernelwright.learning.base import MANY, SHARES, Choice, LearningMethod, LearningTask
 from kernelwright.learning.loop import Step, TrainingResult, train
 from kernelwright.learning.methods import WEIGHT
@@ -32,6 +32,7 @@ WORTH_MORE = {4000: (1200, 8), MANY: (2000, 10)}
 # A smaller change of the objective cannot alter predictions noticeably.
 STAGE_TOL = 1e-5
 USUAL_NOISE = 0.1  # n lambda at the start of learning
+SHRUNK_BY = 150  # rows to learn from that let the final kernel lie half-way between equal and separate length scales
 LEARNED_FROM = 2000  # maximum number of rows whose matrices are held
 
 
@@ -41,8 +42,9 @@ class Auto(LearningMethod):
 
     A few steps with the Brier loss, which has a wide basin, lead to a start for the calibrated cross entropy.
     Such hyperparameters need few rows: at most 800 decide them (1200 or 2000 if there are very many). The absolute
-    ridge ``n lambda``, not lambda, carries over from a sample to all rows. The default kernel is the mean of the
-    results of both stages: equal length scales vary less from sample to sample, separate ones follow the features.
+    ridge ``n lambda``, not lambda, carries over from a sample to all rows. The default kernel lies between the results
+    of both stages, on a logarithmic scale: equal length scales vary less from sample to sample, separate ones follow
+    the features. It goes n / (n + 150) of the way, with n the rows of the last stage.
 
     Parameters
     ----------
@@ -123,7 +125,8 @@ class Auto(LearningMethod):
             result = stages.run(fine, loss, task.fine_steps or fine_steps)
         ridge = stages.ridge
         if task.average and not result.stopped:
-            kernel, ridge = _mean(equal, kernel), math.sqrt(equal_ridge * ridge)
+            share = fine.total_weight / (fine.total_weight + SHRUNK_BY)
+            kernel, ridge = _between(equal, kernel, share), equal_ridge ** (1.0 - share) * ridge**share
         return Choice(kernel, ridge, result.value, stages.history, result.message), result.stopped
 
     def _start_ridge(self, task: LearningTask) -> float:
@@ -168,12 +171,11 @@ class _Stages:
         return replace(self, hyper=Hyperparameters(kernel, ridge * rows.total_weight / n))
 
 
-def _mean(equal: Kernel, free: Kernel) -> Kernel:
-    """Return the mean of the kernels of two stages, which share a trend if they have one."""
-    if not (isinstance(equal, WithTrend) and isinstance(free, WithTrend)):
-        return ConvexSum([equal, free])
-    free.kernel = ConvexSum([equal.kernel, free.kernel])
-    free.amplitude = (equal.amplitude * free.amplitude).sqrt()
+def _between(equal: Kernel, free: Kernel, share: float) -> Kernel:
+    """Return the kernel with every raw parameter that share of the way from one stage to the next; ``free`` changes."""
+    with torch.no_grad():
+        for start, end in zip(equal.parameters(), free.parameters(), strict=True):
+            end.lerp_(start, 1.0 - share)
     return free
 
 

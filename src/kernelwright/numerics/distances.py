@@ -139,12 +139,12 @@ def l1(X: Tensor, Z: Tensor | None = None) -> Tensor:
         return torch.cdist(X, other, p=1.0)
     if Z is None:
         D = torch.empty(len(X), len(X), dtype=torch.float64)
-        _in_threads(compiled["square"], _equal_triangles(len(X)), _array(X), D.numpy())
+        in_threads(compiled["square"], equal_triangles(len(X)), _array(X), D.numpy())
         return D.to(X.dtype)
     single = X.dtype == Z.dtype == torch.float32
     D = torch.empty(len(X), len(Z), dtype=torch.float32 if single else torch.float64)
     loop = compiled["single rectangle" if single else "rectangle"]
-    _in_threads(loop, _equal_rows(len(X)), *(x.detach().to(D.dtype).contiguous().numpy() for x in (X, Z)), D.numpy())
+    in_threads(loop, equal_rows(len(X)), *(x.detach().to(D.dtype).contiguous().numpy() for x in (X, Z)), D.numpy())
     return D.to(X.dtype)
 
 
@@ -161,7 +161,7 @@ def l1_weighted_sums(X: Tensor, W: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:
         N = W * K
         columns = max(1, SUM_ENTRIES // max(1, N.numel()))  # with few rows take many columns at once to save calls
         return torch.cat([_l1_sums(part, N) for part in X.T.split(columns)]) if X.shape[1] else X.new_zeros(0), N.sum()
-    parts = _in_threads(compiled["sums"], _equal_triangles(len(X)), _array(X), _array(W), _array(K))
+    parts = in_threads(compiled["sums"], equal_triangles(len(X)), _array(X), _array(W), _array(K))
     sums = torch.from_numpy(np.sum(parts, axis=0))
     return sums[:-1], sums[-1]
 
@@ -220,16 +220,16 @@ def _array(X: Tensor) -> np.ndarray:
     return X.detach().to(torch.float64).contiguous().numpy()
 
 
-def _equal_rows(n: int) -> np.ndarray:
+def equal_rows(n: int) -> np.ndarray:
     return np.linspace(0, n, torch.get_num_threads() + 1).astype(np.int64)
 
 
-def _equal_triangles(n: int) -> np.ndarray:
+def equal_triangles(n: int) -> np.ndarray:
     """Return row limits that cut the lower triangle into parts of equal area."""
     return (n * np.sqrt(np.linspace(0, 1, torch.get_num_threads() + 1))).astype(np.int64)
 
 
-def _in_threads(function: Any, limits: np.ndarray, *arrays: np.ndarray) -> list[Any]:
+def in_threads(function: Any, limits: np.ndarray, *arrays: np.ndarray) -> list[Any]:
     """Run ``function(start, stop, *arrays)`` for each part, each in its own thread (the loops release the GIL)."""
     parts = list(pairwise(limits))
     if len(parts) == 1:
