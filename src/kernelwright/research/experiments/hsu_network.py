@@ -27,6 +27,7 @@ from kernelwright.networks.training import Plan, seeded, train_network
 from kernelwright.objectives import ClippedLogLoss, RademacherObjective
 from kernelwright.objectives.losses import complexity_multiplier
 from kernelwright.reports import Picture
+from kernelwright.research.experiments.claims import HSU, Claim, Verdict
 from kernelwright.research.experiments.runner import Experiment, Result, Task
 
 __all__ = ["EXPERIMENT", "FULL", "QUICK", "Curves", "Protocol", "SoftmaxHead", "cnn", "picture", "run", "trial"]
@@ -182,9 +183,17 @@ def curves_of(results: Sequence[Result]) -> Curves:
     return Curves(*([r.value for r in results if r.measure.startswith(f"{name}, epoch")] for name in names))
 
 
-def claims(results: Sequence[Result]) -> dict[str, bool]:
-    """Return whether the claim of the figure holds."""
-    return {"The embedding is ahead of softmax after every epoch": curves_of(results).ahead}
+def ahead_judged(results: Sequence[Result]) -> Verdict:
+    """Judge whether the embedding is ahead after every epoch."""
+    curves = curves_of(results)
+    ours, theirs = curves.embedding, curves.softmax
+    return Verdict(
+        curves.ahead,
+        f"{ours[0]:.1f} against {theirs[0]:.1f} % at first, {ours[-1]:.1f} against {theirs[-1]:.1f} % at last",
+    )
+
+
+CLAIMS = (Claim(f"{HSU}, figure 2", "The embedding is ahead of softmax after every epoch", ahead_judged),)
 
 
 def pictures(results: Sequence[Result]) -> dict[str, Picture]:
@@ -228,6 +237,6 @@ EXPERIMENT = Experiment(
         "published ones. "
         "What is claimed, that the embedding learns faster and stays ahead, can be seen.",
     ),
-    claims=claims,
+    claims=CLAIMS,
     pictures=pictures,
 )

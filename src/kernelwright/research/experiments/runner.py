@@ -20,6 +20,7 @@ from joblib import Parallel, delayed
 
 from kernelwright.numerics.threads import on_one_thread
 from kernelwright.reports import Picture
+from kernelwright.research.experiments.claims import Claim
 from kernelwright.storage.files import locked_folder, write_whole
 
 __all__ = [
@@ -142,7 +143,7 @@ class Experiment:
     quick: str = ""  # what --quick leaves out
     left_out: dict[str, str] = field(default_factory=dict)  # columns with published numbers that are not run: why
     explanations: tuple[str, ...] = ()  # of systematic differences
-    claims: Callable[[Sequence[Result]], dict[str, bool]] = field(default=lambda results: {})  # claims in words
+    claims: tuple[Claim, ...] = ()  # sentences of the paper that its results judge
     pictures: Callable[[Sequence[Result]], dict[str, Picture]] = field(default=lambda results: {})
 
 
