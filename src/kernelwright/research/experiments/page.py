@@ -120,11 +120,12 @@ def reproduction_page(experiments: Sequence[Experiment], folder: Path, pictures:
         done = planned & {(r.row, r.column, r.trial) for r in results}
         share = f"{len(done)} of the {len(planned)} trials that the command runs are in these results.\n"
         share += _trials(cells)
+        share += _fewer_trials(cells, experiment.published_trials)
         if published:
             share += f"\n{_table(_count_rows(own))}"
             share += _left_out_list(experiment, left_out(cells, published))
         share += _quick(experiment, results)
-        sections.append(_section(experiment, cells, folder, pictures, share))
+        sections.append(_section(experiment, results, cells, folder, pictures, share))
     total = sum(counts.values(), Tally())
     table = _table(_count_rows({**counts, "all": total}))
     claimed = claims_sentence([verdict for _, claim, verdict in judged if claim.of_paper])
@@ -160,6 +161,16 @@ def _trials(cells: Sequence[Cell]) -> str:
         places.setdefault(cell.trials, set()).add((cell.row, cell.column))
     said = ", ".join(f"{trials} ({len(found)})" for trials, found in sorted(places.items()))
     return f"Trials, with the number of cells that have so many: {said}.\n"
+
+
+def _fewer_trials(cells: Sequence[Cell], published: int) -> str:
+    """Say which cells with published numbers have fewer trials than these."""
+    columns: dict[tuple[str, int], list[str]] = {}
+    for cell in cells:
+        if cell.published is not None and cell.trials < published:
+            columns.setdefault((cell.row, cell.trials), []).append(cell.column)
+    said = (f"{trials} of {', '.join(dict.fromkeys(names))} on {row}" for (row, trials), names in columns.items())
+    return f"Fewer than the {published} published trials: {'; '.join(said)}.\n" if columns else ""
 
 
 def _quick(experiment: Experiment, results: Sequence[Result]) -> str:
@@ -200,7 +211,9 @@ def _claim_row(number: str, claim: Claim, verdict: Verdict) -> dict[str, str]:
     }
 
 
-def _section(experiment: Experiment, cells: Sequence[Cell], folder: Path, pictures: str, share: str) -> str:
+def _section(
+    experiment: Experiment, results: Sequence[Result], cells: Sequence[Cell], folder: Path, pictures: str, share: str
+) -> str:
     lines = [f"## {experiment.title}\n", f"`kernelwright reproduce {experiment.name}`. {experiment.protocol}\n"]
     if experiment.deviations:
         lines.append("Deviations from the published protocol:\n")
@@ -210,6 +223,9 @@ def _section(experiment: Experiment, cells: Sequence[Cell], folder: Path, pictur
     if rows:
         lines.append(_table(rows))
     lines += [f"![{path.stem}]({pictures}/{path.name})\n" for path in sorted(folder.glob(f"{experiment.name}*.png"))]
+    if found := experiment.findings(results):
+        lines.append("What these results say:\n")
+        lines.append("".join(f"- {sentence}.\n" for sentence in found))
     if experiment.explanations:
         lines.append("Why they differ:\n")
         lines.append("".join(f"- {sentence}\n" for sentence in experiment.explanations))

@@ -7,6 +7,7 @@ from kernelwright.research.experiments import (
     hsu_figure2,
     hsu_network,
     hsu_table1,
+    hsu_table1_order,
     learning_rate,
     liu_figure2,
     liu_figure3,
@@ -23,6 +24,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     for experiment in (
         hsu_figure1.EXPERIMENT,
         hsu_table1.EXPERIMENT,
+        hsu_table1_order.EXPERIMENT,
         hsu_figure2.BY_SIZE,
         hsu_figure2.PIXELS,
         hsu_network.EXPERIMENT,

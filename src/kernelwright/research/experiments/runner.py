@@ -144,6 +144,8 @@ class Experiment:
     left_out: dict[str, str] = field(default_factory=dict)  # columns with published numbers that are not run: why
     explanations: tuple[str, ...] = ()  # of systematic differences
     claims: tuple[Claim, ...] = ()  # sentences of the paper that its results judge
+    findings: Callable[[Sequence[Result]], Sequence[str]] = field(default=lambda results: ())  # sentences from results
+    published_trials: int = 0  # trials of each published number; 0: not printed, or one
     pictures: Callable[[Sequence[Result]], dict[str, Picture]] = field(default=lambda results: {})
 
 
