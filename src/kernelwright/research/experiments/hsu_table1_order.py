@@ -21,18 +21,17 @@ from kernelwright.estimators import EmbeddingClassifier
 from kernelwright.kernels import Gaussian
 from kernelwright.research.experiments.claims import mean_of
 from kernelwright.research.experiments.hsu_table1 import SETS, gaussian
-from kernelwright.research.experiments.runner import Experiment, Result, Task, cells_of, read_published
+from kernelwright.research.experiments.runner import Cell, Experiment, Published, Result, Task, cells_of, read_published
 
 __all__ = ["EACH", "EXPERIMENT", "agreements", "attribute_medians", "trial"]
 
 EACH = "MED of each attribute"
-ROWS_OF_MEDIAN = 1000  # rows, evenly spaced, that a median is taken of
+SAME, CLOSE, OTHER = "the same to the digit", "close", "not the same"
 
 
 def attribute_medians(X: np.ndarray) -> np.ndarray:
     """Return the median distance of two rows in each attribute."""
-    some = X[:: max(1, len(X) // ROWS_OF_MEDIAN)]
-    return np.array([np.median(pdist(column[:, None])) for column in some.T])
+    return np.array([np.median(pdist(column[:, None])) for column in X.T])
 
 
 def trial(name: str, method: str, fold: int) -> dict[str, float]:
@@ -72,19 +71,32 @@ def tasks(quick: bool) -> list[Task]:
 def agreements(results: Sequence[Result]) -> tuple[str, ...]:
     """Say for each cell what is published and what folds in file order give, to the digit."""
     theirs = {(p.row, p.column): p for p in read_published("hsu2018_table1.csv")}
-    accuracies = [r for r in results if r.measure == "accuracy"]
-    said = []
-    for cell in cells_of(accuracies):
+    said: list[str] = []
+    verdicts: dict[str, list[str]] = {}
+    for cell in cells_of([r for r in results if r.measure == "accuracy"]):
         p = theirs[cell.row, "MED" if cell.column == EACH else cell.column]
-        gap = max(abs(round(cell.mean, 1) - p.mean), abs(round(cell.deviation, 1) - p.deviation))
-        how = "the same to the digit" if gap < 0.05 else ("close" if gap <= 1.0 else "not the same")
+        verdict = agreement(cell, p)
+        verdicts.setdefault(cell.column, []).append(verdict)
         zero = mean_of(results, cell.row, cell.column, "zero medians")
         why = f" ({zero:.0f} attributes have a median of zero: the first class is named throughout)" if zero else ""
         said.append(
             f"{cell.row}, {cell.column}: published {p.mean:.1f} ± {p.deviation:.1f}, in file order {cell.mean:.1f} ± "
-            f"{cell.deviation:.1f}{why}: {how}"
+            f"{cell.deviation:.1f}{why}, {cell.trials} folds: {verdict}"
         )
-    return tuple(said)
+    counts = (
+        f"{column} in file order: {', '.join(f'{found.count(word)} {word}' for word in (SAME, CLOSE, OTHER))}"
+        for column, found in verdicts.items()
+    )
+    return (*counts, *said)
+
+
+def agreement(cell: Cell, published: Published) -> str:
+    """Compare mean and deviation with the published ones: close is at most one point and two points apart."""
+    means = abs(round(cell.mean, 1) - published.mean)
+    deviations = abs(round(cell.deviation, 1) - published.deviation)
+    if max(means, deviations) < 0.05:
+        return SAME
+    return CLOSE if means <= 1.0 and deviations <= 2.0 else OTHER
 
 
 EXPERIMENT = Experiment(
@@ -92,6 +104,14 @@ EXPERIMENT = Experiment(
     title="The rivals in table 1 of Hsu, Nock and Ramos (2018), with folds in file order",
     tasks=tasks,
     protocol="As table 1, with ten folds of neighbouring rows, and MED also with a median for each attribute.",
+    explanations=(
+        "The published MED of four sets comes out to the digit, mean and deviation, with a median for each attribute "
+        "and folds in file order; as printed (shuffled folds, one median) on none. On ecoli and yeast two attributes "
+        "have a median of zero, and the published accuracy is that of always naming the first class. The published CV "
+        "and ERM of ecoli vary as in file order, too (compare the shuffled folds of table 1), whereas GMCE comes out to "
+        "the digit with shuffled folds: the rivals were not run on the same folds as the paper's own method.",
+        "segment is not explained: its rows seem to be in another order here.",
+    ),
     deviations=(
         "The paper says shuffled folds and one median distance: this is a guess at how its numbers came about.",
         "ERM is run on wine and ecoli only, CV not on robot: 1000 steps and the grid take many minutes a fold.",

@@ -64,7 +64,7 @@ def trial(n: int, seed: int) -> dict[str, float]:
 
 def tasks(quick: bool) -> list[Task]:
     """List ten trials for each number of rows."""
-    sizes, trials = (SIZES[:3], 3) if quick else (SIZES, 10)
+    sizes, trials = (SIZES[2:], 3) if quick else (SIZES, 10)
     return [Task(f"n = {n}", "MCE", seed, trial, (n, seed)) for n in sizes for seed in range(trials)]
 
 
@@ -153,6 +153,6 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     protocol="Six inputs, three classes, a Gaussian kernel of length scale 0.4, lambda = n^-1/2.",
     deviations=("The paper has theorems and no experiment.",),
-    quick="Three sizes, three trials.",
+    quick="The three largest sizes, three trials.",
     claims=CLAIMS,
 )

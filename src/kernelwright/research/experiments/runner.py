@@ -10,7 +10,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -58,11 +58,16 @@ class Task:
     trial: int
     work: Callable[..., dict[str, float]]
     arguments: tuple[Any, ...] = ()
+    in_folder: bool = False  # whether the folder of results comes before the arguments, for files between trials
 
     def __call__(self) -> list[Result]:
         """Run the trial."""
         found = self.work(*self.arguments)
         return [Result(self.row, self.column, self.trial, measure, float(value)) for measure, value in found.items()]
+
+    def within(self, folder: Path) -> Task:
+        """Return the task with the folder among its arguments, if it asks for it."""
+        return replace(self, arguments=(folder, *self.arguments)) if self.in_folder else self
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,8 @@ class Experiment:
     explanations: tuple[str, ...] = ()  # of systematic differences
     claims: tuple[Claim, ...] = ()  # sentences of the paper that its results judge
     findings: Callable[[Sequence[Result]], Sequence[str]] = field(default=lambda results: ())  # sentences from results
+    in_turn: bool = False  # whether each task continues the one before, so that they run one at a time
+    by_name_only: bool = False  # whether it takes days, so that "all" leaves it out
     published_trials: int = 0  # trials of each published number; 0: not printed, or one
     pictures: Callable[[Sequence[Result]], dict[str, Picture]] = field(default=lambda results: {})
 
@@ -162,11 +169,12 @@ def run(
     path = folder / f"{named(experiment.name, quick)}.csv"
     tasks = experiment.tasks(quick)
     known = {(r.row, r.column, r.trial) for r in read_results(path)}
-    open_tasks = [task for task in tasks if (task.row, task.column, task.trial) not in known]
+    open_tasks = [task.within(folder) for task in tasks if (task.row, task.column, task.trial) not in known]
     done = len(tasks) - len(open_tasks)
     progress(done, len(tasks), "")
     # Uses the backend of joblib.parallel_config; by default processes on this machine.
-    found = Parallel(jobs, return_as="generator_unordered")(delayed(on_one_thread)(task) for task in open_tasks)
+    workers = Parallel(1 if experiment.in_turn else jobs, return_as="generator_unordered")
+    found = workers(delayed(on_one_thread)(task) for task in open_tasks)
     for results in found:
         _append(path, results)
         done += 1
