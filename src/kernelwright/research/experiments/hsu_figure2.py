@@ -12,6 +12,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
+from sklearn.feature_selection import f_classif
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.multiclass import OneVsRestClassifier
@@ -22,7 +24,7 @@ from kernelwright.estimators import EmbeddingClassifier
 from kernelwright.kernels import Gaussian
 from kernelwright.learning import LBFGS, Adam, EmpiricalRisk, Rademacher
 from kernelwright.reports import Picture
-from kernelwright.research.experiments.claims import GOAL, NOT_RUN, Claim, Verdict, mean_of
+from kernelwright.research.experiments.claims import GOAL, HSU, NOT_RUN, Claim, Verdict, mean_of, not_tested
 from kernelwright.research.experiments.runner import Experiment, Result, Task
 from kernelwright.solvers import Landmarks
 
@@ -41,6 +43,7 @@ LEARN: dict[str, Any] = {
 }
 GPC_UP_TO = 500  # images: its time grows with the cube, ten times over
 GOALS = {500: 90.0, 1000: 93.0, 5000: 96.5}  # percent, of the default, by number of images
+CORRELATION = "rank correlation with the F statistic"
 GROUPS = ("01", "17", "27", "38", "49", "56", "0123456789")
 
 
@@ -112,9 +115,48 @@ def goal_judged(n: int, goal: float, results: Sequence[Result]) -> Verdict:
     return NOT_RUN if found is None else Verdict(found >= goal, f"{found:.1f} %")
 
 
-SIZE_CLAIMS = tuple(
-    Claim(GOAL, f"The default reaches {goal} % from {n} images", partial(goal_judged, n, goal))
-    for n, goal in GOALS.items()
+def _gaps(results: Sequence[Result], method: str, other: str, sizes: range) -> dict[int, float]:
+    """Return how far a method is ahead of another in mean accuracy, by number of images."""
+    ours, theirs = accuracies(results, method), accuracies(results, other)
+    return {n: ours[n] - theirs[n] for n in ours if n in theirs and n in sizes}
+
+
+def ahead(method: str, other: str, sizes: range, results: Sequence[Result]) -> Verdict:
+    """Judge whether a method is ahead of another at all numbers of images in a range."""
+    gaps = _gaps(results, method, other, sizes)
+    found = ", ".join(f"{gap:+.1f} at {n}" for n, gap in gaps.items())
+    return Verdict(min(gaps.values()) > 0, found) if gaps else NOT_RUN
+
+
+def overtakes(method: str, other: str, results: Sequence[Result]) -> Verdict:
+    """Judge whether a method is ahead of another at the largest number of images that both have."""
+    gaps = _gaps(results, method, other, ANY)
+    found = ", ".join(f"{gap:+.1f} at {n}" for n, gap in gaps.items())
+    return Verdict(gaps[max(gaps)] > 0, found) if gaps else NOT_RUN
+
+
+ANY, SMALL, LARGE = range(1, 60_001), range(1, 750), range(1000, 60_001)
+STARTS = {"start as printed, all ones": (BOUND, NO_BOUND), "start at the median": ("with the bound", "without")}
+SIZE_CLAIMS = (
+    *(
+        Claim(f"{HSU}, figure 2 left", f"{sentence} ({start}; points of difference by n)", partial(judge, *arguments))
+        for start, (bound, without) in STARTS.items()
+        for sentence, judge, arguments in (
+            ("In all cases MCEs outperform SVCs", ahead, (bound, "SVC", ANY)),
+            ("MCEs also outperform GPCs as more data becomes available", overtakes, (bound, "GPC")),
+            ("For n below 750, learning without the RCB outperforms learning with it", ahead, (without, bound, SMALL)),
+            ("For large n, learning with the RCB outperforms learning without it", ahead, (bound, without, LARGE)),
+        )
+    ),
+    Claim(
+        f"{HSU}, figure 2 left",
+        "For 5000 images, learning takes days for GPCs and hours for MCEs",
+        not_tested("on their machine; seconds of ours are in the CSV file"),
+    ),
+    *(
+        Claim(GOAL, f"The default reaches {goal} % from {n} images", partial(goal_judged, n, goal))
+        for n, goal in GOALS.items()
+    ),
 )
 
 
@@ -147,12 +189,28 @@ def by_pixels(group: str) -> dict[str, float]:
     ).fit(X[own][:6000], y[own][:6000])
     kernel: Any = model.kernel_
     scales = {f"pixel {k}": float(s) for k, s in enumerate(kernel.lengthscale.detach().numpy())}
-    return {"accuracy": 100.0 * float(model.score(X_test[own_test], y_test[own_test])), **scales}
+    found = {"accuracy": 100.0 * float(model.score(X_test[own_test], y_test[own_test]))}
+    agreement = relevance_and_difference(np.array(list(scales.values())), X[own][:6000], y[own][:6000])
+    return found | {CORRELATION: agreement} | scales
+
+
+def relevance_and_difference(lengthscales: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
+    """Return the rank correlation of 1 / length scale and the F statistic, over the pixels that vary."""
+    inked = X.std(0) > 0
+    statistic, _ = f_classif(X[:, inked], y)
+    return float(spearmanr(1.0 / lengthscales[inked], statistic).statistic)
 
 
 def pixel_tasks(quick: bool) -> list[Task]:
     """List one task for each group of digits."""
     return [Task(f"digits {group}", "pixels", 0, by_pixels, (group,)) for group in (GROUPS[:1] if quick else GROUPS)]
+
+
+def relevant_where_different(results: Sequence[Result]) -> Verdict:
+    """Judge whether 1 / length scale rises with how far the means of the digits lie apart in a pixel."""
+    ranks = {r.row: r.value for r in results if r.measure == CORRELATION}
+    found = ", ".join(f"{row.removeprefix('digits ')}: {rank:.2f}" for row, rank in ranks.items())
+    return Verdict(min(ranks.values()) > 0, f"rank correlation with the F statistic {found}") if ranks else NOT_RUN
 
 
 def pixel_pictures(results: Sequence[Result]) -> dict[str, Picture]:
@@ -178,14 +236,17 @@ BY_SIZE = Experiment(
     published="hsu2018_figure2.csv",
     protocol="An anisotropic Gaussian kernel on pixels in [0, 1], learned with and without the complexity term.",
     deviations=(
-        "Length scales start at the median distance and lambda at 0.01, not at 1; 60 iterations of L-BFGS-B.",
+        'Columns "from ones" start as printed (all hyperparameters 1, Adam 0.1), for 300 steps and up to 2000 images: '
+        "a step with 5000 takes seconds. The others start at the median distance and lambda = 0.01, with 60 iterations "
+        "of L-BFGS-B. The loss is summed, as in table 1.",
         "The Gaussian process (isotropic, Laplace approximation, one class against all) runs up to 500 images.",
         "SVC is scikit-learn's with its own defaults; the paper gives no settings.",
     ),
     quick="Up to 500 images, one set each; the Gaussian process up to 100.",
     explanations=(
         "A start at the median is most of the way: that is why ours are ahead at small n, and why the term matters "
-        "less.",
+        "less. From ones, a few hundred images leave most length scales of pixels where they are, and both objectives "
+        "stay below an SVC with its default width.",
     ),
     claims=SIZE_CLAIMS,
     pictures=size_pictures,
@@ -198,5 +259,12 @@ PIXELS = Experiment(
     protocol="An anisotropic Gaussian kernel, mini-batches of 1200 images.",
     deviations=("6000 images of each group and 60 steps; the groups are ours, the paper shows pictures only.",),
     quick="One group.",
+    claims=(
+        Claim(
+            f"{HSU}, figure 2 bottom",
+            "The learned pixel length scales demonstrate the most discriminative regions",
+            relevant_where_different,
+        ),
+    ),
     pictures=pixel_pictures,
 )

@@ -108,8 +108,8 @@ EXPERIMENT = Experiment(
         "The published MED of four sets comes out to the digit, mean and deviation, with a median for each attribute "
         "and folds in file order; as printed (shuffled folds, one median) on none. On ecoli and yeast two attributes "
         "have a median of zero, and the published accuracy is that of always naming the first class. The published CV "
-        "and ERM of ecoli vary as in file order, too (compare the shuffled folds of table 1), whereas GMCE comes out to "
-        "the digit with shuffled folds: the rivals were not run on the same folds as the paper's own method.",
+        "and ERM of ecoli vary as in file order, too (compare the shuffled folds of table 1), whereas GMCE comes out "
+        "to the digit with shuffled folds: the rivals were not run on the same folds as the paper's own method.",
         "segment is not explained: its rows seem to be in another order here.",
     ),
     deviations=(
