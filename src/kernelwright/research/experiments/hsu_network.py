@@ -50,10 +50,12 @@ class Protocol:
     epsilon: float = 0.1
     weight: str = "4e/n"
     sup: float | None = None  # alpha^2; None: the largest in the mini-batch
+    intercept: bool = True
 
     def printed(self) -> Protocol:
         """Return the same sizes with the printed start, rate and objective."""
-        return replace(self, learning_rate=0.01, deviation=0.1, ridge=10.0, epsilon=1e-15, weight="4e", sup=1.0)
+        objective: dict[str, Any] = {"epsilon": 1e-15, "weight": "4e", "sup": 1.0, "intercept": False}
+        return replace(self, learning_rate=0.01, deviation=0.1, ridge=10.0, **objective)
 
 
 QUICKER = Protocol(2000, 10000, (16, 32), 128, 500, 3, 0.003, None, 1e-4)
@@ -161,7 +163,7 @@ def start_of(protocol: Protocol, seed: int) -> Start:
     with seeded(seed):
         module = cnn(protocol.channels, protocol.n_features, protocol.deviation)
         heads: dict[str, Head] = {
-            "embedding": LinearHead(protocol.ridge),
+            "embedding": LinearHead(protocol.ridge, intercept=protocol.intercept),
             "softmax": SoftmaxHead(protocol.n_features, 10),
         }
         rows = torch.randperm(60000)[: protocol.n_train]
@@ -291,7 +293,7 @@ EXPERIMENT = Experiment(
         "6000 training images, ten epochs, batches of 500, 16 and 32 channels and 128 features, in place of 60,000 "
         "images, 800 epochs, batches of 6000, 32 and 64 channels and 1024 features (for these see the next figure).",
         'Column CNN: the library\'s clip (0.1), alpha and tau = 4e/n, its start and rate. Column "as printed": clip '
-        "1e-15, no alpha, 4e on the mean loss, weights and biases of 0.1, rate 0.01, lambda = 10.",
+        "1e-15, no alpha, no intercept, 4e on the mean loss, weights and biases of 0.1, rate 0.01, lambda = 10.",
     ),
     quick="2000 images, three epochs.",
     explanations=(
