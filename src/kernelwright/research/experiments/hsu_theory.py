@@ -70,7 +70,7 @@ def tasks(quick: bool) -> list[Task]:
 
 def by_size(results: Sequence[Result], measure: str) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers of rows, and the mean of a measure at each."""
-    sizes = sorted({int(r.row.split()[-1]) for r in results})
+    sizes = sorted({int(r.row.split()[-1]) for r in results if r.measure == measure})
     means = [np.mean([r.value for r in results if (r.row, r.measure) == (f"n = {n}", measure)]) for n in sizes]
     return np.array(sizes, dtype=float), np.array(means)
 
@@ -93,12 +93,16 @@ def values(results: Sequence[Result], measure: str) -> np.ndarray:
 def no_class_changes(results: Sequence[Result]) -> Verdict:
     """Judge whether clipping leaves all predictions as they are."""
     changed = values(results, "classes that clipping changes")
+    if not len(changed):
+        return NOT_RUN
     return Verdict(not changed.any(), f"{changed.sum():.0f} of {len(changed) * len(PLACES)} predictions change")
 
 
 def bound_holds(results: Sequence[Result]) -> Verdict:
     """Judge whether the bound fails in at most the share of trials that it may fail in."""
     risk, bound = values(results, "risk"), values(results, "bound (11)")
+    if not len(risk):
+        return NOT_RUN
     found = (
         f"fails in {(risk > bound).sum()} of {len(risk)} trials; no bound is below {bound.min():.1f}, no loss above 1"
     )
@@ -108,6 +112,8 @@ def bound_holds(results: Sequence[Result]) -> Verdict:
 def complexity_holds(results: Sequence[Result]) -> Verdict:
     """Judge whether the Rademacher complexity is below its bound."""
     ratio = values(results, "Rademacher complexity over its bound")
+    if not len(ratio):
+        return NOT_RUN
     return Verdict(bool(ratio.max() <= 1.0), f"it is between {ratio.min():.2f} and {ratio.max():.2f} of the bound")
 
 
