@@ -46,7 +46,7 @@ def test_a_rival_ahead_on_one_set_contradicts():
     assert judge(by_method("wine", 97.0, 96.0)).holds
     assert judge(by_method("wine", 97.0, 97.05)).holds  # a tie
     verdict = judge(by_method("wine", 97.0, 96.0) + by_method("yeast", 50.0, 58.0))
-    assert verdict == Verdict(False, "behind on 1 of 2 sets; yeast: 50.0, ERM 58.0")
+    assert verdict == Verdict(False, "behind on 1 of 2 sets; yeast: 50.0, ERM 58.0 (in print: on none)")
 
 
 @pytest.mark.parametrize(("batches", "holds"), [(95.5, True), (99.5, False), (94.5, False)])
