@@ -88,7 +88,7 @@ def test_a_quick_run_may_miss_what_the_page_misses(monkeypatch, tmp_path, option
 def test_reproduce_fails_when_a_claim_does_not_hold(monkeypatch, tmp_path, capsys):
     verdicts = {"Ours is above 96": Verdict(True, "97"), "Ours is above 98": Verdict(False, "97")}
     claims = tuple(Claim("A paper", sentence, lambda results, v=verdict: v) for sentence, verdict in verdicts.items())
-    claimed = replace(toy(97.0), claims=claims)
+    claimed = replace(toy(97.0), name="toy", claims=claims)  # whose quick run misses nothing
     monkeypatch.setitem(registry.EXPERIMENTS, "hsu-table1", claimed)
     assert run(["reproduce", "table1", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 1
     out = capsys.readouterr().out
