@@ -253,8 +253,8 @@ BY_SIZE = Experiment(
     quick="Up to 500 images, one set each; the Gaussian process up to 100.",
     explanations=(
         "A start at the median is most of the way: that is why ours are ahead at small n, and why the term matters "
-        "less. From ones the printed order is there: without the bound ahead at small n, with it ahead at large n. The two "
-        "cross earlier than at the printed 750 images, and both stay below an SVC with its default width.",
+        "less. From ones the printed order is there: without the bound ahead at small n, with it ahead at large n. The "
+        "two cross earlier than at the printed 750 images, and both stay below an SVC with its default width.",
     ),
     claims=SIZE_CLAIMS,
     pictures=size_pictures,
