@@ -6,6 +6,7 @@ import pytest
 import kernelwright
 from kernelwright.cli import papers, run
 from kernelwright.research.experiments import demo, registry
+from kernelwright.research.experiments.claims import Claim, Verdict
 from kernelwright.research.experiments.runner import Experiment, Task
 
 
@@ -85,12 +86,14 @@ def test_a_quick_run_may_miss_what_the_page_misses(monkeypatch, tmp_path, option
 
 
 def test_reproduce_fails_when_a_claim_does_not_hold(monkeypatch, tmp_path, capsys):
-    claimed = replace(toy(97.0), claims=lambda results: {"Ours is above 96": True, "Ours is above 98": False})
+    verdicts = {"Ours is above 96": Verdict(True, "97"), "Ours is above 98": Verdict(False, "97")}
+    claims = tuple(Claim("A paper", sentence, lambda results, v=verdict: v) for sentence, verdict in verdicts.items())
+    claimed = replace(toy(97.0), name="toy", claims=claims)  # whose quick run misses nothing
     monkeypatch.setitem(registry.EXPERIMENTS, "hsu-table1", claimed)
     assert run(["reproduce", "table1", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 1
     out = capsys.readouterr().out
-    assert "Ours is above 96: yes" in out
-    assert "Ours is above 98: NO" in out
+    assert "Ours is above 96: holds (97)" in out
+    assert "Ours is above 98: contradicted (97)" in out
 
 
 def test_reproduce_writes_pictures(tmp_path, capsys):

@@ -124,9 +124,9 @@ def _reproduce(experiment: Experiment, quick: bool, jobs: int, output: Path) -> 
     write_cells(output / f"{named(experiment.name, quick)}-cells.csv", cells)
     for stem, picture in experiment.pictures(results).items():
         write_whole(output / f"{named(stem, quick)}.png", picture.png)
-    claimed = experiment.claims(results)
-    for sentence, holds in claimed.items():
-        say(f"  {sentence}: {'yes' if holds else 'NO'}")
+    for claim in experiment.claims:
+        verdict = claim.judge(results)
+        say(f"  {claim.sentence}: {verdict.word} ({verdict.found})")
     missed, known = misses(experiment, results), read_expected_misses(experiment.name) if quick else set()
     _tell_verdicts(cells, quick, len(missed & known))
     say(f"Results and pictures: {output}\n")

@@ -8,7 +8,8 @@ from kernelwright import datasets
 from kernelwright.embedding import TrainingSet
 from kernelwright.networks.heads import BatchObjective
 from kernelwright.objectives import RademacherObjective
-from kernelwright.research.experiments import hsu_network
+from kernelwright.research.experiments import hsu_network, hsu_network_full
+from kernelwright.research.experiments.runner import Result, run
 
 EPOCHS = 8
 
@@ -43,6 +44,37 @@ def test_full_protocol_is_the_published_one():
     net = hsu_network.cnn(full.channels, full.n_features, full.deviation)
     assert (net[0].bias == full.deviation).all()
     assert net[7].weight.abs().max().item() <= 0.2
+
+
+def test_a_run_at_the_published_size_resumes_where_it_was_stopped(digits_at_random, tmp_path, monkeypatch):
+    tiny = replace(hsu_network_full.SMALL, n_train=100, n_test=50, batch_size=50)
+    monkeypatch.setattr(hsu_network_full, "SMALL", tiny)
+    experiment = hsu_network_full.EXPERIMENT
+    whole = run(experiment, tmp_path / "whole", quick=True, jobs=2)
+    first = replace(experiment, tasks=lambda quick: experiment.tasks(quick)[:2])
+    assert len(run(first, tmp_path / "parts", quick=True)) == 4
+    resumed = run(experiment, tmp_path / "parts", quick=True)
+    assert [r.value for r in whole if r.measure == "accuracy"] == [r.value for r in resumed if r.measure == "accuracy"]
+    assert [(r.row, r.column) for r in resumed[::2]] == [
+        (f"epoch {n}", head) for n in (1, 2) for head in hsu_network.HEADS
+    ]
+    said = hsu_network_full.pace(resumed)
+    assert len(said) == 2
+    assert "embedding: 2 of 800 epochs are done" in said[0]
+    (tmp_path / "whole" / f"network-100-{hsu_network.HEADS[0]}.pt").write_bytes(b"torn")
+    with pytest.raises(ValueError, match="is not a checkpoint"):
+        hsu_network_full.epoch_trial(tmp_path / "whole", tiny, hsu_network.HEADS[0], 3)
+
+
+def test_ahead_at_the_published_size_needs_all_epochs():
+    def results(ours, theirs, epochs):
+        values = {"embedding": ours, "softmax": theirs}
+        return [Result(f"epoch {n}", head, 0, "accuracy", values[head]) for n in range(epochs) for head in values]
+
+    assert hsu_network_full.ahead(results(2.0, 1.0, 800)).holds
+    assert hsu_network_full.ahead(results(2.0, 1.0, 799)).holds is None
+    assert hsu_network_full.ahead(results(1.0, 2.0, 1)).holds is False
+    assert hsu_network_full.ahead([]).holds is None
 
 
 def test_softmax_head_is_the_cross_entropy():

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.research.experiments import hsu_network
+from kernelwright.research.experiments.claims import NOT_RUN, Verdict
 from kernelwright.research.experiments.page import MISPRINTS, cell_rows, reproduction_page
 from kernelwright.research.experiments.registry import ALIASES, EXPERIMENTS, find
 from kernelwright.research.experiments.runner import (
@@ -187,7 +188,7 @@ def test_every_published_cell_has_its_tasks(name):
 
 def test_names_and_short_names():
     assert find("table1") == [EXPERIMENTS["hsu-table1"]]
-    assert len(find("all")) == len(EXPERIMENTS) >= 11
+    assert [each.name for each in EXPERIMENTS.values() if each not in find("all")] == ["hsu-figure2-network-full"]
     assert set(ALIASES.values()) <= set(EXPERIMENTS)
     with pytest.raises(ValueError, match=r"There is no experiment 'x'. Known: all, hsu-figure1"):
         find("x")
@@ -213,20 +214,24 @@ def test_claims_are_on_the_page(tmp_path):
     rows = [f"m = {m},hyper-KRR,0,error,{error}" for m, error in ((10, 1.0), (20, 0.9))]
     (tmp_path / "learning-rate.csv").write_text("\n".join(["row,column,trial,measure,value", *rows, ""]))
     page = reproduction_page([EXPERIMENTS["learning-rate"]], tmp_path, "pictures")
-    assert "- The error falls as m^-0.15, at least as fast as m^-0.5: **no**." in page
+    assert "| At alpha = 1 the error falls at least as fast as m^-0.5 | **contradicted** | the error falls as" in page
+    assert "of 1 claims in words, 0 hold, 1 are contradicted and 0 not tested" in page
+    page = reproduction_page([EXPERIMENTS["learning-rate"]], tmp_path / "empty", "pictures")
+    assert "| not tested | not in these results |  |" in page
 
 
 @pytest.mark.parametrize(("accuracy", "holds"), [(90.2, True), (89.0, False)])
 def test_goals_of_the_default_are_means_over_trials(accuracy, holds):
     results = [Result("n = 500", "default", t, "accuracy", accuracy + t) for t in (-1, 0, 1)]
-    assert list(EXPERIMENTS["hsu-figure2-size"].claims(results).values()) == [holds]
+    judged = [claim.judge(results) for claim in EXPERIMENTS["hsu-figure2-size"].claims if not claim.of_paper]
+    assert judged == [Verdict(holds, f"{accuracy:.1f} %"), NOT_RUN, NOT_RUN]
 
 
 @pytest.mark.parametrize(("learned", "holds"), [(97.0, True), (95.5, False)])
 def test_the_margin_of_the_extension(learned, holds):
     columns = {"reciprocal neighbours": 95.0, "hyper-KRR": learned}
     results = [Result("1 vs 9, n = 10", column, 0, "accuracy", value) for column, value in columns.items()]
-    assert list(EXPERIMENTS["liu-figure3"].claims(results).values()) == [holds]
+    assert EXPERIMENTS["liu-figure3"].claims[0].judge(results).holds is holds
 
 
 def test_runs_that_share_a_folder_keep_all_results_and_count_each_once(tmp_path, experiment):

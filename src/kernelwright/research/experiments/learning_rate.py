@@ -17,6 +17,7 @@ import numpy as np
 from kernelwright.estimators import HyperKernelRidge
 from kernelwright.hyperkernels import Gaussian
 from kernelwright.reports import Picture
+from kernelwright.research.experiments.claims import LIU, Claim, Verdict
 from kernelwright.research.experiments.runner import Experiment, Result, Task
 
 __all__ = ["EXPECTED", "EXPERIMENT", "Rate", "pictures", "rate_of", "target", "trial"]
@@ -84,10 +85,13 @@ def rate_of(results: Sequence[Result]) -> Rate:
     return Rate(tuple(sorted(errors)), np.array([errors[m] for m in sorted(errors)]))
 
 
-def claims(results: Sequence[Result]) -> dict[str, bool]:
-    """Return whether the rate of the theorem is reached."""
+def rate_judged(results: Sequence[Result]) -> Verdict:
+    """Judge whether the rate of the theorem is reached."""
     rate = rate_of(results)
-    return {f"The error falls as m^{rate.exponent:.2f}, at least as fast as m^{EXPECTED}": rate.reached}
+    return Verdict(rate.reached, f"the error falls as m^{rate.exponent:.2f}")
+
+
+CLAIMS = (Claim(f"{LIU}, theorem 8", f"At alpha = 1 the error falls at least as fast as m^{EXPECTED}", rate_judged),)
 
 
 def pictures(results: Sequence[Result]) -> dict[str, Picture]:
@@ -118,6 +122,6 @@ EXPERIMENT = Experiment(
     protocol="A kernel of the hyper-RKHS with noise on its values, learned from all pairs of m points, lambda = 1/m.",
     deviations=("The paper has a theorem (m^-1/2 or faster) and no experiment.",),
     quick="Four sizes, two trials.",
-    claims=claims,
+    claims=CLAIMS,
     pictures=pictures,
 )

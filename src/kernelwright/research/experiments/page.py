@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernelwright.research.experiments.claims import Claim, Verdict, claims_sentence
 from kernelwright.research.experiments.runner import (
     Cell,
     Experiment,
@@ -15,7 +16,7 @@ from kernelwright.research.experiments.runner import (
     read_published,
     read_results,
 )
-from kernelwright.research.experiments.verdicts import CLAIM, Tally, expected_misses, left_out, tally
+from kernelwright.research.experiments.verdicts import CLAIM, Tally, claim_verdicts, expected_misses, left_out, tally
 
 __all__ = ["MISPRINTS", "cell_rows", "reproduction_page"]
 
@@ -23,7 +24,7 @@ MISPRINTS = (
     (
         "Hsu and others (2018), Eq. (12): the loss is printed as a mean; the table was made with the sum",
         "with tau = 4e/n on the mean wine and ecoli come out as published to the digit (97.2 ± 3.7, 87.5 ± 4.4), with "
-        "tau = 4e as printed both collapse (39.9, 42.5)",
+        "tau = 4e as printed both collapse (39.9, 42.5); the authors' public code sums the losses",
     ),
     (
         "Hsu and others (2018), earlier supplement, Algorithm 2: the sum in the complexity runs to n_b",
@@ -59,7 +60,14 @@ ours differs by at most one published standard deviation, either way (accuracies
 Rivals and references are the methods that a paper compares its own with (ERM, CV and MED; training without the bound;
 softmax; the known kernel, nonnegative weights, KTA, BMKL, RF, MIKL, SVM-CV). What differs is explained below each
 table. {times} published times are shown where we have them, but not judged: they are of other machines.
-"""
+
+## Claims in words
+
+Each sentence of the papers that a number could refute, with the numbers and the command that gave them: {claimed}.
+Sentences about methods are judged on our results with these methods, in all cells that the sentence is about. Goals of
+this library, of which the papers say nothing, are marked as such and not counted.
+
+{claims}"""
 KINDS = {"papers' own methods": False, "rivals and references": True}
 SHOWN = 40  # largest number of cells without a published number that are shown
 
@@ -95,6 +103,7 @@ def _shown(mean: float, deviation: float) -> str:
 def reproduction_page(experiments: Sequence[Experiment], folder: Path, pictures: str) -> str:
     """Return the page as Markdown; ``pictures`` is the folder of pictures, relative to the page."""
     sections, counts, times = [], dict.fromkeys(KINDS, Tally()), 0
+    judged: list[tuple[str, Claim, Verdict]] = []
     for experiment in experiments:
         results = read_results(folder / f"{experiment.name}.csv")
         published = read_published(experiment.published)
@@ -102,6 +111,8 @@ def reproduction_page(experiments: Sequence[Experiment], folder: Path, pictures:
         own = _counts(cells, published)
         counts = {kind: counts[kind] + own[kind] for kind in KINDS}
         times += sum(p.is_time for p in published)
+        named = enumerate(claim_verdicts(experiment, results), start=1)
+        judged += [(f"{experiment.name} {number}", *each) for number, each in named]
         if not results:
             sections.append(f"## {experiment.title}\n\nNot run yet: `kernelwright reproduce {experiment.name}`.\n")
             continue
@@ -109,14 +120,18 @@ def reproduction_page(experiments: Sequence[Experiment], folder: Path, pictures:
         done = planned & {(r.row, r.column, r.trial) for r in results}
         share = f"{len(done)} of the {len(planned)} trials that the command runs are in these results.\n"
         share += _trials(cells)
+        share += _fewer_trials(cells, experiment.published_trials)
         if published:
             share += f"\n{_table(_count_rows(own))}"
             share += _left_out_list(experiment, left_out(cells, published))
         share += _quick(experiment, results)
-        sections.append(_section(experiment, cells, experiment.claims(results), folder, pictures, share))
+        sections.append(_section(experiment, results, cells, folder, pictures, share))
     total = sum(counts.values(), Tally())
     table = _table(_count_rows({**counts, "all": total}))
-    head = HEAD.format(total=total.published, left_out=total.left_out, counts=table, times=times)
+    claimed = claims_sentence([verdict for _, claim, verdict in judged if claim.of_paper])
+    claims = _table([_claim_row(*each) for each in judged]) if judged else ""
+    shares = {"total": total.published, "left_out": total.left_out, "counts": table, "times": times}
+    head = HEAD.format(**shares, claimed=claimed, claims=claims)
     misprints = "## Misprints and slips\n\n" + "".join(f"- **{what}.** Evidence: {why}.\n" for what, why in MISPRINTS)
     return "\n".join([head, *sections, misprints])
 
@@ -148,13 +163,20 @@ def _trials(cells: Sequence[Cell]) -> str:
     return f"Trials, with the number of cells that have so many: {said}.\n"
 
 
+def _fewer_trials(cells: Sequence[Cell], published: int) -> str:
+    """Say which cells with published numbers have fewer trials than these."""
+    columns: dict[tuple[str, int], list[str]] = {}
+    for cell in cells:
+        if cell.published is not None and cell.trials < published:
+            columns.setdefault((cell.row, cell.trials), []).append(cell.column)
+    said = (f"{trials} of {', '.join(dict.fromkeys(names))} on {row}" for (row, trials), names in columns.items())
+    return f"Fewer than the {published} published trials: {'; '.join(said)}.\n" if columns else ""
+
+
 def _quick(experiment: Experiment, results: Sequence[Result]) -> str:
     """Say what a quick run should miss."""
     found = sorted(expected_misses(experiment, results))
-    said = (
-        f"claim {column} of those below" if row == CLAIM else f"{row}: {column} ({measure})"
-        for row, column, measure in found
-    )
+    said = (f"claim {column}" if row == CLAIM else f"{row}: {column} ({measure})" for row, column, measure in found)
     return f"\nA quick run (`--quick`) should miss: {'; '.join(said) or 'nothing'}.\n"
 
 
@@ -176,20 +198,34 @@ def _table(rows: Sequence[dict[str, str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in table)
 
 
+def _claim_row(number: str, claim: Claim, verdict: Verdict) -> dict[str, str]:
+    word = f"**{verdict.word}**" if verdict.holds is False else verdict.word
+    command = claim.command or f"kernelwright reproduce {number.split()[0]}"
+    return {
+        "claim": number,
+        "where": claim.where,
+        "sentence": claim.sentence,
+        "verdict": word,
+        "found": verdict.found,
+        "command": "" if verdict.holds is None else f"`{command}`",
+    }
+
+
 def _section(
-    experiment: Experiment, cells: Sequence[Cell], claimed: dict[str, bool], folder: Path, pictures: str, share: str
+    experiment: Experiment, results: Sequence[Result], cells: Sequence[Cell], folder: Path, pictures: str, share: str
 ) -> str:
     lines = [f"## {experiment.title}\n", f"`kernelwright reproduce {experiment.name}`. {experiment.protocol}\n"]
     if experiment.deviations:
         lines.append("Deviations from the published protocol:\n")
         lines.append("".join(f"- {sentence}\n" for sentence in experiment.deviations))
     lines.append(share)
-    if claimed:
-        lines.append("".join(f"- {sentence}: {'yes' if holds else '**no**'}.\n" for sentence, holds in claimed.items()))
     rows = cell_rows(cells, everything=sum(cell.published is None for cell in cells) <= SHOWN)
     if rows:
         lines.append(_table(rows))
     lines += [f"![{path.stem}]({pictures}/{path.name})\n" for path in sorted(folder.glob(f"{experiment.name}*.png"))]
+    if found := experiment.findings(results):
+        lines.append("What these results say:\n")
+        lines.append("".join(f"- {sentence}.\n" for sentence in found))
     if experiment.explanations:
         lines.append("Why they differ:\n")
         lines.append("".join(f"- {sentence}\n" for sentence in experiment.explanations))

@@ -6,7 +6,10 @@ from kernelwright.research.experiments import (
     hsu_figure1,
     hsu_figure2,
     hsu_network,
+    hsu_network_full,
     hsu_table1,
+    hsu_table1_order,
+    hsu_theory,
     learning_rate,
     liu_dimension,
     liu_figure2,
@@ -24,9 +27,12 @@ EXPERIMENTS: dict[str, Experiment] = {
     for experiment in (
         hsu_figure1.EXPERIMENT,
         hsu_table1.EXPERIMENT,
+        hsu_table1_order.EXPERIMENT,
+        hsu_theory.EXPERIMENT,
         hsu_figure2.BY_SIZE,
         hsu_figure2.PIXELS,
         hsu_network.EXPERIMENT,
+        hsu_network_full.EXPERIMENT,
         liu_table1.EXPERIMENT,
         liu_table2.EXPERIMENT,
         liu_figure2.EXPERIMENT,
@@ -50,7 +56,7 @@ ALIASES = {
 def find(name: str) -> list[Experiment]:
     """Return the experiment of that name, or all experiments."""
     if name == "all":
-        return list(EXPERIMENTS.values())
+        return [experiment for experiment in EXPERIMENTS.values() if not experiment.by_name_only]
     name = ALIASES.get(name, name)
     if name not in EXPERIMENTS:
         raise ValueError(f"There is no experiment {name!r}. Known: all, {', '.join(EXPERIMENTS)}.")

@@ -10,7 +10,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from joblib import Parallel, delayed
 
 from kernelwright.numerics.threads import on_one_thread
 from kernelwright.reports import Picture
+from kernelwright.research.experiments.claims import Claim
 from kernelwright.storage.files import locked_folder, write_whole
 
 __all__ = [
@@ -57,11 +58,16 @@ class Task:
     trial: int
     work: Callable[..., dict[str, float]]
     arguments: tuple[Any, ...] = ()
+    in_folder: bool = False  # whether the folder of results comes before the arguments, for files between trials
 
     def __call__(self) -> list[Result]:
         """Run the trial."""
         found = self.work(*self.arguments)
         return [Result(self.row, self.column, self.trial, measure, float(value)) for measure, value in found.items()]
+
+    def within(self, folder: Path) -> Task:
+        """Return the task with the folder among its arguments, if it asks for it."""
+        return replace(self, arguments=(folder, *self.arguments)) if self.in_folder else self
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,11 @@ class Experiment:
     quick: str = ""  # what --quick leaves out
     left_out: dict[str, str] = field(default_factory=dict)  # columns with published numbers that are not run: why
     explanations: tuple[str, ...] = ()  # of systematic differences
-    claims: Callable[[Sequence[Result]], dict[str, bool]] = field(default=lambda results: {})  # claims in words
+    claims: tuple[Claim, ...] = ()  # sentences of the paper that its results judge
+    findings: Callable[[Sequence[Result]], Sequence[str]] = field(default=lambda results: ())  # sentences from results
+    in_turn: bool = False  # whether each task continues the one before, so that they run one at a time
+    by_name_only: bool = False  # whether it takes days, so that "all" leaves it out
+    published_trials: int = 0  # trials of each published number; 0: not printed, or one
     pictures: Callable[[Sequence[Result]], dict[str, Picture]] = field(default=lambda results: {})
 
 
@@ -159,11 +169,12 @@ def run(
     path = folder / f"{named(experiment.name, quick)}.csv"
     tasks = experiment.tasks(quick)
     known = {(r.row, r.column, r.trial) for r in read_results(path)}
-    open_tasks = [task for task in tasks if (task.row, task.column, task.trial) not in known]
+    open_tasks = [task.within(folder) for task in tasks if (task.row, task.column, task.trial) not in known]
     done = len(tasks) - len(open_tasks)
     progress(done, len(tasks), "")
     # Uses the backend of joblib.parallel_config; by default processes on this machine.
-    found = Parallel(jobs, return_as="generator_unordered")(delayed(on_one_thread)(task) for task in open_tasks)
+    workers = Parallel(1 if experiment.in_turn else jobs, return_as="generator_unordered")
+    found = workers(delayed(on_one_thread)(task) for task in open_tasks)
     for results in found:
         _append(path, results)
         done += 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from kernelwright.research.experiments.claims import NOT_RUN, Claim, Verdict, claims_sentence
 from kernelwright.research.experiments.runner import (
     BETTER,
     REPRODUCED,
@@ -27,6 +28,7 @@ __all__ = [
     "CLAIM",
     "EXPECTED",
     "Tally",
+    "claim_verdicts",
     "expected_misses",
     "expected_misses_file",
     "left_out",
@@ -95,18 +97,29 @@ def papers_sentence(experiments: Iterable[Experiment], folder: Path) -> str:
     """Say in a sentence how many published numbers the results in a folder reproduce."""
     known = [published_cells(experiment, folder) for experiment in experiments]
     own, rivals = (sum((tally(*each, rival=rival) for each in known), Tally()) for rival in (False, True))
+    claims = [
+        verdict
+        for experiment in experiments
+        for claim, verdict in claim_verdicts(experiment, read_results(folder / f"{experiment.name}.csv"))
+        if claim.of_paper
+    ]
     return (
         f"of {(own + rivals).published} published numbers, {own.published} are of the papers' own methods ({own}) and "
-        f"{rivals.published} of rivals and references ({rivals})"
+        f"{rivals.published} of rivals and references ({rivals}); {claims_sentence(claims)}"
     )
+
+
+def claim_verdicts(experiment: Experiment, results: Sequence[Result]) -> list[tuple[Claim, Verdict]]:
+    """Judge the claims of an experiment."""
+    return [(claim, claim.judge(results) if results else NOT_RUN) for claim in experiment.claims]
 
 
 def misses(experiment: Experiment, results: Sequence[Result]) -> set[Miss]:
     """Return the numbers that are worse than published, and the claims that do not hold."""
     cells = cells_of(results, read_published(experiment.published))
     worse = {(cell.row, cell.column, cell.measure) for cell in cells if cell.verdict == WORSE}
-    claims = experiment.claims(results).values() if results else ()
-    return worse | {(CLAIM, str(number), "") for number, holds in enumerate(claims, start=1) if not holds}
+    judged = enumerate(claim_verdicts(experiment, results), start=1)
+    return worse | {(CLAIM, str(number), "") for number, (_, verdict) in judged if verdict.holds is False}
 
 
 def expected_misses(experiment: Experiment, results: Sequence[Result]) -> set[Miss]:
