@@ -217,6 +217,7 @@ def embedding_of(
         precision=solution.precision,
         predicts_in_single=asked and solution.precision == "single",
         jitter=solution.jitter,
+        trees=solution.trees,
     )
 
 

@@ -21,6 +21,7 @@ from kernelwright.solvers.explicit import Fourier
 from kernelwright.solvers.herding import Herding
 from kernelwright.solvers.landmarks import Landmarks
 from kernelwright.solvers.solution import Solution
+from kernelwright.solvers.tree import Tree
 
 __all__ = [
     "EXACT_UP_TO",
@@ -32,10 +33,11 @@ __all__ = [
     "Landmarks",
     "Solution",
     "Solver",
+    "Tree",
     "solver_of",
 ]
 
-SOLVERS: dict[str, type[Solver]] = {each.word: each for each in (Auto, Exact, Landmarks, Fourier, Herding)}
+SOLVERS: dict[str, type[Solver]] = {each.word: each for each in (Auto, Exact, Tree, Landmarks, Fourier, Herding)}
 
 
 def solver_of(given: Any, owner: str) -> Solver:
