@@ -179,14 +179,15 @@ class FittedEmbedding:
         assert self.trees is not None
         assert isinstance(self.support, KernelSupport)
         points = self.encode(X) if points is None else points
-        with torch.no_grad():
-            outputs, nearest = self.trees.outputs(self.kernel, self.points, self.coefficients, points)
+        outputs, nearest = self.trees.outputs(self.kernel, self.points, self.coefficients, points)
         return self.prior + outputs, self.support.relative(nearest) * self._reach(X, points)
 
     def blocks(
         self, X: Any, points: Tensor | None = None, n_rows: int | None = None
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield kernel values with the training points (or features), raw outputs and support, in blocks of rows."""
+        if self.trees is not None:
+            raise ValueError("A tree has kernel values within its leaves only: use outputs(X).")
         points = self.encode(X) if points is None else points
         reach, start = self._reach(X, points), 0
         with torch.no_grad():

@@ -11,7 +11,7 @@ from kernelwright.kernels import Kernel, Tabular
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.storage.saved import saved
 
-__all__ = ["Axes", "Partition", "all_axes", "grow", "random_axes"]
+__all__ = ["Axes", "Partition", "all_axes", "divisible", "grow", "random_axes"]
 
 LEAST_SHARES = (0.2, 0.02)  # of the rows on each side of a split: the first that some axis can offer
 RANKED_ROWS = 4000  # rows of a node by which its axes are ranked
@@ -85,6 +85,11 @@ class Partition:
         return -1 - at
 
 
+def divisible(kernel: Kernel, points: Tensor) -> bool:
+    """Return whether points can be split: they are rows of numbers, and not sparse."""
+    return kernel.takes_vectors and torch.is_tensor(points)
+
+
 def all_axes(kernel: Kernel, points: Tensor) -> Axes:
     """Return each column of the points, divided by its length scale, as an axis."""
     factors = _inverse_scales(kernel, points)
@@ -121,7 +126,10 @@ def grow(points: Tensor, axes: Axes, leaf: int) -> Partition:
     stay together up to twice the size of a leaf; beyond, they are cut in the order of the rows, and new ones go left.
     """
     values = axes(points)
-    axis, threshold, children, leaves = [], [], [], []
+    axis: list[int] = []
+    threshold: list[float] = []
+    children: list[list[int]] = []
+    leaves: list[Tensor] = []
     waiting: list[tuple[Tensor, tuple[int, int] | None]] = [(torch.arange(len(points)), None)]
     while waiting:
         rows, parent = waiting.pop()

@@ -113,12 +113,16 @@ def solve_tree(
     for number in range(partition.n_leaves):
         at = partition.rows(number)
         leaf = solve_leaf(kernel, data.subset(at), noise, global_part)
-        V[at], nearest[at], jitter = leaf.embedding.coefficients, leaf.nearest, max(jitter, leaf.embedding.factor.jitter)
+        V[at], nearest[at], jitter = (
+            leaf.embedding.coefficients,
+            leaf.nearest,
+            max(jitter, leaf.embedding.factor.jitter),
+        )
         if global_part is None:
             left_out[at] = leaf.embedding.leave_one_out()
         else:
             inverse[at] = leaf.embedding.factor.inverse_diagonal()
-            kept.append((at, leaf.Z, leaf.U))
+            kept.append(_Joint.of(at, leaf))
     row_noise = data.noise(ridge)
     of_landmarks = V.new_zeros(partition.n_leaves, 0, V.shape[1])
     if global_part is not None:
@@ -129,23 +133,35 @@ def solve_tree(
     return SolvedTree(V, of_landmarks, fitted, left_out, nearest, squared_norm, jitter)
 
 
-def _join_(
-    V: Tensor, inverse: Tensor, leaves: Sequence[tuple[Tensor, Tensor, Tensor]], global_part: GlobalPart
-) -> Tensor:
+@dataclass(frozen=True)
+class _Joint:
+    """What is kept of a leaf until all leaves are joined."""
+
+    rows: Tensor
+    U: Tensor
+    gram: Tensor  # Z^T U
+    right: Tensor  # Z^T B^-1 Y
+
+    @classmethod
+    def of(cls, rows: Tensor, leaf: Leaf) -> _Joint:
+        assert leaf.Z is not None
+        assert leaf.U is not None
+        return cls(rows, leaf.U, leaf.Z.T @ leaf.U, leaf.Z.T @ leaf.embedding.coefficients)
+
+
+def _join_(V: Tensor, inverse: Tensor, leaves: Sequence[_Joint], global_part: GlobalPart) -> Tensor:
     """Turn ``B^-1 Y`` into ``A^-1 Y`` and the diagonal of ``B^-1`` into that of ``A^-1``, in their memory.
 
     Returns the coefficients of the landmarks in each leaf, ``K_MM^-1 Z^T V`` over the rows of all *other* leaves.
     """
-    gram = sum(Z.T @ U for _, Z, U in leaves)
+    gram = torch.stack([leaf.gram for leaf in leaves]).sum(0)
     root = factorise(0.5 * (gram + gram.T), 1.0)
-    right = sum(Z.T @ V[at] for at, Z, _ in leaves)
-    shift, sums = root.solve(right), []
-    for at, Z, U in leaves:
-        V[at] -= U @ shift
-        inverse[at] -= triangular_solve(root, U.T).square().sum(0)
-        sums.append(Z.T @ V[at])
-    total = sum(sums)
-    return torch.stack([global_part.coefficients(total - own) for own in sums])
+    shift = root.solve(torch.stack([leaf.right for leaf in leaves]).sum(0))
+    for leaf in leaves:
+        V[leaf.rows] -= leaf.U @ shift
+        inverse[leaf.rows] -= triangular_solve(root, leaf.U.T).square().sum(0)
+    sums = torch.stack([leaf.right - leaf.gram @ shift for leaf in leaves])  # Z^T V
+    return torch.stack([global_part.coefficients(each) for each in sums.sum(0) - sums])
 
 
 @saved("tree-embedding")
@@ -162,7 +178,9 @@ class Trees:
 
     def coefficients(self, solved: Sequence[SolvedTree]) -> Tensor:
         """Return the coefficients of some solved trees; the trees that are left out get none."""
-        parts = [tree.stacked(partition) / len(solved) for tree, partition in zip(solved, self.partitions, strict=False)]
+        parts = [
+            tree.stacked(partition) / len(solved) for tree, partition in zip(solved, self.partitions, strict=False)
+        ]
         n_columns = parts[0].shape[1]
         parts += [parts[0].new_zeros(self._size(each), n_columns) for each in self.partitions[len(solved) :]]
         return torch.cat(parts)
@@ -170,18 +188,15 @@ class Trees:
     def _size(self, partition: Partition) -> int:
         return len(partition.order) + partition.n_leaves * len(self.landmarks)
 
-    def outputs(
-        self, kernel: Kernel, training: Tensor, coefficients: Tensor, points: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def outputs(self, kernel: Kernel, training: Tensor, coefficients: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs, without the prior, and the largest local kernel value with a training row of a leaf."""
-        found = [self._outputs(kernel, training, coefficients, some) for some in points.split(TOGETHER)]
+        with torch.no_grad():
+            found = [self._outputs(kernel, training, coefficients, some) for some in points.split(TOGETHER)]
         none = torch.zeros(0, coefficients.shape[1], dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
         outputs, nearest = zip(none, *found, strict=True)
         return finite(torch.cat(outputs)), torch.cat(nearest)
 
-    def _outputs(
-        self, kernel: Kernel, training: Tensor, coefficients: Tensor, points: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _outputs(self, kernel: Kernel, training: Tensor, coefficients: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
         outputs = torch.zeros(len(points), coefficients.shape[1], dtype=torch.float64)
         nearest = torch.full((len(points),), -torch.inf, dtype=torch.float64)
         K_M = kernel.forward(points, self.landmarks) if len(self.landmarks) else points.new_zeros(len(points), 0)
@@ -214,8 +229,8 @@ def averaged(trees: Sequence[SolvedTree]) -> SolvedTree:
     first, n = trees[0], len(trees)
     return replace(
         first,
-        fitted=sum(tree.fitted for tree in trees) / n,
-        left_out=sum(tree.left_out for tree in trees) / n,
+        fitted=torch.stack([tree.fitted for tree in trees]).mean(0),
+        left_out=torch.stack([tree.left_out for tree in trees]).mean(0),
         nearest=torch.stack([tree.nearest for tree in trees]).amax(0),
         squared_norm=sum(tree.squared_norm for tree in trees) / n,
         jitter=max(tree.jitter for tree in trees),

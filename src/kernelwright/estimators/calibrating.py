@@ -94,7 +94,7 @@ def risk_terms(solution: Solution, found: Calibrated, plan: FitPlan, *, weighted
         training_loss=clipped_log_loss(fitted, rows.targets, rows.weights)[0],
         n_rows=_n_units(embedding, plan),
         prior=float(np.linalg.norm(embedding.prior.numpy())),
-        fixed_kernel=has_fixed_kernel(plan, embedding.scaler),
+        fixed_kernel=has_fixed_kernel(plan, embedding.scaler) and embedding.trees is None,  # leaves follow the rows
         faults=(WEIGHTED,) * weighted + (HERDED,) * herded + (UNBOUNDED,) * unbounded,
     )
 

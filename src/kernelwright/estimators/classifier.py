@@ -196,7 +196,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
                 parts = split(rows, plan.method, plan.random_state)
                 data = prepare(rows, parts, with_means_that_pay(rows, parts, plan))
                 plan = restarted(plan, self, data.scaler)
-                solver, scaler = plan.solver_for(len(data.embedded)), data.scaler
+                solver, scaler = plan.solver_for(len(data.embedded), data.embedded.points), data.scaler
                 choice = learn(data.learned, plan, solver, random)
                 solution = solve(choice, data.embedded, solver, random)
                 embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 from sklearn.utils._param_validation import StrOptions
 
+from kernelwright.embedding.partition import divisible
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.memory import free_memory
@@ -14,6 +15,7 @@ from kernelwright.solvers.base import PRECISIONS, Solver
 from kernelwright.solvers.exact import Exact
 from kernelwright.solvers.landmarks import Landmarks
 from kernelwright.solvers.solution import Solution
+from kernelwright.solvers.tree import Tree
 from kernelwright.storage.saved import saved
 
 __all__ = ["EXACT_UP_TO", "Auto"]
@@ -37,11 +39,14 @@ class Auto(Solver):
     def __init__(self, precision: str = "auto") -> None:
         self.precision = precision
 
-    def for_rows(self, n_rows: int) -> Solver:
-        """Return the solver for this number of rows."""
+    def for_rows(self, n_rows: int, *, divisible: bool = True) -> Solver:
+        """Return the solver for this number of rows; only points that are rows of numbers are divisible."""
         exact = Exact(precision=self.precision)
         if n_rows <= EXACT_UP_TO and exact.n_bytes(n_rows) < 0.9 * free_memory():
             return exact
+        tree = Tree()
+        if divisible and self.precision != "single" and tree.n_bytes(n_rows) < 0.9 * free_memory():
+            return tree
         return Landmarks(precision=self.precision)
 
     def size(self, n_rows: int) -> int:  # noqa: D102
@@ -53,4 +58,4 @@ class Auto(Solver):
     def solve(  # noqa: D102
         self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator
     ) -> Solution:
-        return self.for_rows(len(data)).solve(kernel, data, ridge, generator)
+        return self.for_rows(len(data), divisible=divisible(kernel, data.points)).solve(kernel, data, ridge, generator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -9,22 +10,62 @@ from typing import Any, ClassVar
 
 import torch
 from sklearn.utils._param_validation import Interval
+from torch import Tensor
 
-from kernelwright.embedding.partition import all_axes, grow, random_axes
+from kernelwright.embedding.partition import Partition, all_axes, divisible, grow, random_axes
 from kernelwright.embedding.support import KernelSupport
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.embedding.tree import GlobalPart, Trees, averaged, solve_tree
+from kernelwright.embedding.tree import GlobalPart, SolvedTree, Trees, averaged, solve_tree
 from kernelwright.kernels import Kernel
 from kernelwright.solvers.base import Solver
-from kernelwright.solvers.solution import Columns, Solution, SolvedColumns
+from kernelwright.solvers.exact import Exact
+from kernelwright.solvers.held_out import hold_out
+from kernelwright.solvers.landmarks import Landmarks
+from kernelwright.solvers.solution import LEFT_OUT_ROWS, Columns, Solution, SolvedColumns
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.links import LeftOutOutputs
 
 __all__ = ["Tree"]
 
+NUMBERS_A_ROW = 50  # values along axes, coefficients, outputs
+
 
 @saved("tree-solver")
 class Tree(Solver):
+    """Leaves of at most some thousand rows, each solved exactly: time and memory are linear in the rows.
+
+    The kernel of a tree is the given one within a leaf; between leaves it is zero, or that of the landmarks. Every row
+    is left out in closed form. Rows are split where they are spread most, in length scales; a new row asks its own
+    leaf, by the same splits. See :mod:`kernelwright.embedding.tree`.
+
+    Parameters
+    ----------
+    leaf : int, default=2000
+        The most rows of a leaf. Cost grows with its square; accuracy hardly changes between 1000 and 5000.
+    trees : int, default=1
+        Number of trees whose outputs are averaged; the first splits columns, the others random mixtures of columns.
+        Three smooth the borders of leaves, at three times the cost.
+    landmarks : int, default=0
+        Rows that connect the leaves: what is smooth in all rows is learned from all rows.
+
+    Notes
+    -----
+    Kernels on other objects than vectors, and sparse rows, cannot be split: they get landmarks instead, with a warning.
+    With ``groups`` and landmarks, one row in twenty, at most 5000, is held out for calibration (in whole groups), as
+    the rows of a group may lie in several leaves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright import EmbeddingClassifier
+    >>> from kernelwright.solvers import Tree
+    >>> X = np.random.default_rng(0).uniform(-2, 2, (1200, 2))
+    >>> y = np.sin(3 * X[:, 0]) * np.sin(3 * X[:, 1]) > 0
+    >>> model = EmbeddingClassifier(solver=Tree(300, trees=2), random_state=0).fit(X[:1000], y[:1000])
+    >>> bool(model.score(X[1000:], y[1000:]) > 0.9), model.embedding_.trees.partitions[0].n_leaves
+    (True, 4)
+    """
+
     word: ClassVar[str] = "tree"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "leaf": [Interval(Integral, 2, None, closed="left")],
@@ -41,52 +82,93 @@ class Tree(Solver):
         return n_rows
 
     def n_bytes(self, n_rows: int) -> float:  # noqa: D102
-        M, leaf = min(self.landmarks, n_rows), min(self.leaf, n_rows)
-        return 8.0 * (4 * leaf**2 + 2 * n_rows * M + 4 * M**2 + 4 * leaf * M)
+        leaf, M = min(self.leaf, n_rows), min(self.landmarks, n_rows) if n_rows > self.leaf else 0
+        of_leaf = 4 * leaf**2 + 3 * leaf * M
+        of_landmarks = (n_rows + 4 * M) * M + -(-n_rows // leaf) * M**2
+        return 8.0 * (of_leaf + of_landmarks + NUMBERS_A_ROW * n_rows)
 
     def share_kept(self, n_rows: int) -> float:  # noqa: D102
         return 1.0
 
     @property
     def advice(self) -> str:  # noqa: D102
-        return "Use a smaller leaf or fewer landmarks, or fewer rows."
+        return "Use smaller leaves or fewer landmarks, or fewer rows."
 
     def described(self, n_rows: int) -> str:  # noqa: D102
         return f"solver='tree' with leaves of {self.leaf} of {n_rows} rows and {self.landmarks} landmarks"
 
+    def for_rows(self, n_rows: int, *, divisible: bool = True) -> Solver:  # noqa: D102
+        if divisible:
+            return self
+        found = Exact() if n_rows <= self.leaf else Landmarks()
+        warnings.warn(
+            f"A tree can split points that are dense rows of numbers only. These are solved by {found!r} instead.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return found
+
     def solve(  # noqa: D102
         self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator
     ) -> Solution:
-        landmarks = data.points[data.spread(self.landmarks, generator)] if self.landmarks else data.points[:0]
-        global_part = GlobalPart.of(kernel, landmarks) if self.landmarks else None
-        partitions = []
-        for number in range(self.trees):
-            axes = all_axes(kernel, data.points) if number == 0 else random_axes(kernel, data.points, generator)
-            partitions.append(grow(data.points, axes, self.leaf))
-        solved = [solve_tree(kernel, data, ridge, each, global_part) for each in partitions]
-        trees, found = Trees(tuple(partitions), landmarks), averaged(solved)
-        support = KernelSupport.of(found.nearest, data.weights)
-        return Solution(
-            data.points,
-            trees.coefficients(solved),
-            found.squared_norm,
-            found.fitted,
-            data,
-            LeftOutOutputs(found.left_out, data, support.relative(found.nearest)),
-            support,
-            found.jitter,
-            trees=trees,
-        )
+        if not divisible(kernel, data.points):
+            return self.for_rows(len(data), divisible=False).solve(kernel, data, ridge, generator)
+        held, rows, noise = None, data, ridge * data.total_weight
+        if data.groups is not None and self.landmarks and len(data) > self.leaf:
+            rows, held = hold_out(data, min(len(data) // 20, LEFT_OUT_ROWS), generator)
+        partitions, landmarks = self._grown(kernel, rows, generator)
+        global_part = GlobalPart.of(kernel, landmarks) if len(landmarks) else None
+        solved = [solve_tree(kernel, rows, noise / rows.total_weight, each, global_part) for each in partitions]
+        return _solution(kernel, rows, held, Trees(partitions, landmarks), solved)
+
+    def _grown(
+        self, kernel: Kernel, rows: TrainingSet, generator: torch.Generator
+    ) -> tuple[tuple[Partition, ...], Tensor]:
+        """Return the trees and the landmarks; one leaf needs neither more trees nor landmarks."""
+        first = grow(rows.points, all_axes(kernel, rows.points), self.leaf)
+        if first.n_leaves == 1:
+            return (first,), rows.points[:0]
+        landmarks = rows.points[rows.spread(self.landmarks, generator)] if self.landmarks else rows.points[:0]
+        others = (random_axes(kernel, rows.points, generator) for _ in range(self.trees - 1))
+        return (first, *(grow(rows.points, axes, self.leaf) for axes in others)), landmarks
 
     def more(  # noqa: D102
         self, kernel: Kernel, solution: Solution, columns: Sequence[Columns]
     ) -> list[SolvedColumns]:
-        trees, data = solution.trees, solution.fitted_rows
-        assert trees is not None
+        trees, data, held = solution.trees, solution.fitted_rows, solution.left_out.rows
+        if trees is None:  # the points could not be split
+            return self.for_rows(len(data), divisible=False).more(kernel, solution, columns)
         global_part = GlobalPart.of(kernel, trees.landmarks) if len(trees.landmarks) else None
         found = []
-        for each in columns:
+        for each in columns:  # the first tree is enough: they are smoother than locations
             rows = replace(data, targets=each.targets, prior=each.prior)
             solved = solve_tree(kernel, rows, each.ridge, trees.partitions[0], global_part)
-            found.append(SolvedColumns(trees.coefficients([solved]), solved.left_out))
+            V, outputs = trees.coefficients([solved]), solved.left_out
+            if held is not data:
+                outputs = each.prior + trees.outputs(kernel, data.points, V, held.points)[0]
+            found.append(SolvedColumns(V, outputs))
         return found
+
+
+def _solution(
+    kernel: Kernel, rows: TrainingSet, held: TrainingSet | None, trees: Trees, solved: Sequence[SolvedTree]
+) -> Solution:
+    """Return the mean of some trees, judged by rows that were held out, or by all rows in turn."""
+    mean, coefficients = averaged(solved), trees.coefficients(solved)
+    outputs, nearest = mean.left_out, mean.nearest
+    if held is not None:
+        outputs, nearest = trees.outputs(kernel, rows.points, coefficients, held.points)
+        outputs = outputs + rows.prior
+    judged = rows if held is None else held
+    support = KernelSupport.of(nearest, judged.weights)
+    return Solution(
+        rows.points,
+        coefficients,
+        mean.squared_norm,
+        mean.fitted,
+        rows,
+        LeftOutOutputs(outputs, judged, support.relative(nearest)),
+        support,
+        mean.jitter,
+        trees=trees,
+    )
