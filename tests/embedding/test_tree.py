@@ -108,7 +108,7 @@ def test_one_leaf_is_the_exact_embedding(n_landmarks):
 
 
 def test_one_row_is_answered_as_in_a_batch_and_trees_are_averaged():
-    partitions, (landmarks, global_part) = (tree(X), tree(X, random=True)), parts(25)
+    partitions, (landmarks, global_part) = (tree(X), tree(X, 40, random=True)), parts(25)
     solved = [solve_tree(KERNEL, data(), RIDGE, each, global_part) for each in partitions]
     trees = Trees(partitions, landmarks)
     coefficients = trees.coefficients(solved)

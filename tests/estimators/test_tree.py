@@ -124,7 +124,7 @@ def test_several_targets_weights_and_groups():
     both = np.column_stack([NUMBERS, X[:, 2] ** 2])
     weights = RNG.uniform(0.5, 2.0, len(X))
     how = {"kernel": Gaussian(0.5), "learn": None, "ridge": 1e-4, "random_state": 0}
-    model = EmbeddingRegressor(solver=SOLVER, distribution=LocationScale("identity"), **how)
+    model = EmbeddingRegressor(solver=SOLVER, distribution=LocationScale(transform="identity"), **how)
     assert model.fit(X, both, sample_weight=weights).predict(X[:4]).shape == (4, 2)
     groups = np.arange(len(X)) // 4
     for solver in (Tree(250), SOLVER):

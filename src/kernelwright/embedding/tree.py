@@ -202,7 +202,7 @@ class Trees:
         K_M = kernel.forward(points, self.landmarks) if len(self.landmarks) else points.new_zeros(len(points), 0)
         sizes = [self._size(each) for each in self.partitions]
         for partition, V in zip(self.partitions, coefficients.split(sizes), strict=True):
-            of_rows, of_landmarks = V.split([len(partition.order), sizes[0] - len(partition.order)])
+            of_rows, of_landmarks = V.split([len(partition.order), len(V) - len(partition.order)])
             for leaf, at in _by_leaf(partition.route(points)):
                 start, stop = partition.starts[leaf : leaf + 2].tolist()
                 own, first = training[partition.order[start:stop]], leaf * len(self.landmarks)
