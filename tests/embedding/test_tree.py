@@ -123,16 +123,6 @@ def test_one_row_is_answered_as_in_a_batch_and_trees_are_averaged():
     torch.testing.assert_close(batch, (each[0] + each[1]) / 2, atol=1e-10, rtol=1e-9)
 
 
-def test_a_tree_without_its_own_coefficients_adds_nothing():
-    partitions = (tree(X), tree(X, random=True))
-    first = solve_tree(KERNEL, data(), RIDGE, partitions[0])
-    both, one = Trees(partitions, X[:0]), Trees(partitions[:1], X[:0])
-    torch.testing.assert_close(
-        both.outputs(KERNEL, X, both.coefficients([first]), NEW)[0],
-        one.outputs(KERNEL, X, one.coefficients([first]), NEW)[0],
-    )
-
-
 def test_a_trend_stays_within_the_kernel_of_a_tree():
     views = torch.hstack([X, X]) / 2
     kernel = WithTrend(Tabular(1.0), 2.0).prepared(views)

@@ -31,7 +31,7 @@ from kernelwright.numerics.linalg import Factor, factorise, finite, triangular_s
 from kernelwright.numerics.products import thin_product
 from kernelwright.storage.saved import saved
 
-__all__ = ["GlobalPart", "SolvedTree", "Trees", "solve_leaf", "solve_tree"]
+__all__ = ["GlobalPart", "Leaf", "SolvedTree", "Trees", "averaged", "solve_leaf", "solve_tree"]
 
 FLOOR = 1e-6  # added to the diagonal of the landmarks' kernel matrix, relative to its mean: q stays below k
 KERNEL_VALUES = 2**20  # held at once in predictions: more would not stay in the cache
@@ -177,13 +177,9 @@ class Trees:
     landmarks: Tensor
 
     def coefficients(self, solved: Sequence[SolvedTree]) -> Tensor:
-        """Return the coefficients of some solved trees; the trees that are left out get none."""
-        parts = [
-            tree.stacked(partition) / len(solved) for tree, partition in zip(solved, self.partitions, strict=False)
-        ]
-        n_columns = parts[0].shape[1]
-        parts += [parts[0].new_zeros(self._size(each), n_columns) for each in self.partitions[len(solved) :]]
-        return torch.cat(parts)
+        """Return the coefficients of the solved trees."""
+        parts = zip(solved, self.partitions, strict=True)
+        return torch.cat([tree.stacked(partition) for tree, partition in parts]) / len(solved)
 
     def _size(self, partition: Partition) -> int:
         return len(partition.order) + partition.n_leaves * len(self.landmarks)

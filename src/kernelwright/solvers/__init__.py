@@ -4,10 +4,11 @@
 word            object               cost                     what it is
 ==============  ===================  =======================  =======================================
 ``"exact"``     :class:`Exact`       n^3 once, n^2 memory     the dual form, up to 8000 rows or so
+``"tree"``      :class:`Tree`        n m^2                    leaves of m rows, each exact
 ``"nystroem"``  :class:`Landmarks`   n M a step, few steps    the span of M landmarks
 ``"fourier"``   :class:`Fourier`     n p^2 once, p^2 memory   random Fourier features
 ``"herding"``   :class:`Herding`     M^3 once                 a weighted subset of M rows
-``"auto"``      :class:`Auto`                                 exact, and landmarks for many rows
+``"auto"``      :class:`Auto`                                 exact, and a tree for many rows
 ==============  ===================  =======================  =======================================
 """
 

@@ -140,10 +140,10 @@ class Tree(Solver):
             return self.for_rows(len(data), divisible=False).more(kernel, solution, columns)
         global_part = GlobalPart.of(kernel, trees.landmarks) if len(trees.landmarks) else None
         found = []
-        for each in columns:  # the first tree is enough: they are smoother than locations
+        for each in columns:
             rows = replace(data, targets=each.targets, prior=each.prior)
-            solved = solve_tree(kernel, rows, each.ridge, trees.partitions[0], global_part)
-            V, outputs = trees.coefficients([solved]), solved.left_out
+            solved = [solve_tree(kernel, rows, each.ridge, partition, global_part) for partition in trees.partitions]
+            V, outputs = trees.coefficients(solved), averaged(solved).left_out
             if held is not data:
                 outputs = each.prior + trees.outputs(kernel, data.points, V, held.points)[0]
             found.append(SolvedColumns(V, outputs))
