@@ -2,11 +2,11 @@
 
 With ``q(x, x') = k_M(x)^T K_MM^-1 k_M(x')``, the kernel in the span of M landmarks, the kernel of one tree is
 
-    k_T(x, x') = k(x, x') if x and x' are in one leaf, and q(x, x') otherwise.
+    k_T(x, x') = q(x, x') + k(x, x') if x and x' are in one leaf, and q(x, x') otherwise:
 
-It is positive definite, since ``k - q`` is, so the embedding is that of [Hsu2018]_ with another kernel: solutions,
-norms and leave-one-out outputs keep their closed forms, with every row in them. With features ``Z Z^T = q`` of the
-rows its system is ``A = B + Z Z^T`` with one block of ``B = K - Z Z^T + diag(noise)`` for each leaf, and
+a function of all rows, plus one of each leaf. The embedding is that of [Hsu2018]_ with this kernel: solutions, norms
+and leave-one-out outputs keep their closed forms, with every row in them. With features ``Z Z^T = q`` of the rows its
+system is ``A = B + Z Z^T`` with one block of ``B = K + diag(noise)`` for each leaf, and
 
     A^-1 = B^-1 - U (I + Z^T U)^-1 U^T,  U = B^-1 Z.
 
@@ -33,9 +33,9 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["GlobalPart", "Leaf", "SolvedTree", "Trees", "averaged", "solve_leaf", "solve_tree"]
 
-FLOOR = 1e-6  # added to the diagonal of the landmarks' kernel matrix, relative to its mean: q stays below k
+FLOOR = 1e-6  # added to the diagonal of the landmarks' kernel matrix, relative to its mean
 KERNEL_VALUES = 2**20  # held at once in predictions: more would not stay in the cache
-TOGETHER = 2**14  # new rows whose kernel values with landmarks are held at once
+TOGETHER = 2**13  # new rows whose kernel values with landmarks are held at once
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,7 @@ def solve_leaf(kernel: Kernel, rows: TrainingSet, noise: float, global_part: Glo
     ridge = noise / rows.total_weight
     if global_part is None:
         return Leaf(embed(K, rows, ridge), nearest)
-    Z = global_part.features(rows.points)
-    leaf = embed(K.addmm_(Z, Z.T, alpha=-1.0), rows, ridge)
+    leaf, Z = embed(K, rows, ridge), global_part.features(rows.points)
     return Leaf(leaf, nearest, Z, leaf.factor.solve(Z))
 
 
@@ -90,16 +89,12 @@ class SolvedTree:
     """The embedding of one tree; rows are in the order of the training set."""
 
     coefficients: Tensor  # of the rows
-    of_landmarks: Tensor  # leaves x landmarks x outputs
+    of_landmarks: Tensor
     fitted: Tensor
     left_out: Tensor
     nearest: Tensor
     squared_norm: float
     jitter: float
-
-    def stacked(self, partition: Partition) -> Tensor:
-        """Return the coefficients of the rows, leaf by leaf, and then those of the landmarks."""
-        return torch.cat([self.coefficients[partition.order], self.of_landmarks.flatten(0, 1)])
 
 
 def solve_tree(
@@ -124,7 +119,7 @@ def solve_tree(
             inverse[at] = leaf.embedding.factor.inverse_diagonal()
             kept.append(_Joint.of(at, leaf))
     row_noise = data.noise(ridge)
-    of_landmarks = V.new_zeros(partition.n_leaves, 0, V.shape[1])
+    of_landmarks = V[:0]
     if global_part is not None:
         of_landmarks = _join_(V, inverse, kept, global_part)
         left_out = data.targets - V / leave_one_out_divisor(inverse, data.one_of_equals, row_noise)[:, None]
@@ -152,7 +147,7 @@ class _Joint:
 def _join_(V: Tensor, inverse: Tensor, leaves: Sequence[_Joint], global_part: GlobalPart) -> Tensor:
     """Turn ``B^-1 Y`` into ``A^-1 Y`` and the diagonal of ``B^-1`` into that of ``A^-1``, in their memory.
 
-    Returns the coefficients of the landmarks in each leaf, ``K_MM^-1 Z^T V`` over the rows of all *other* leaves.
+    Returns the coefficients of the landmarks.
     """
     gram = torch.stack([leaf.gram for leaf in leaves]).sum(0)
     root = factorise(0.5 * (gram + gram.T), 1.0)
@@ -160,8 +155,8 @@ def _join_(V: Tensor, inverse: Tensor, leaves: Sequence[_Joint], global_part: Gl
     for leaf in leaves:
         V[leaf.rows] -= leaf.U @ shift
         inverse[leaf.rows] -= triangular_solve(root, leaf.U.T).square().sum(0)
-    sums = torch.stack([leaf.right - leaf.gram @ shift for leaf in leaves])  # Z^T V
-    return torch.stack([global_part.coefficients(each) for each in sums.sum(0) - sums])
+    total = torch.stack([leaf.right - leaf.gram @ shift for leaf in leaves]).sum(0)  # Z^T V
+    return global_part.coefficients(total)
 
 
 @saved("tree-embedding")
@@ -170,7 +165,7 @@ class Trees:
     """Where the coefficients of an embedding in the kernel of some trees belong.
 
     The rows of the coefficients are, tree by tree, those of the training rows, leaf by leaf, and then those of the
-    landmarks in each leaf. They are already divided by the number of trees.
+    landmarks. They are already divided by the number of trees.
     """
 
     partitions: tuple[Partition, ...]
@@ -178,11 +173,9 @@ class Trees:
 
     def coefficients(self, solved: Sequence[SolvedTree]) -> Tensor:
         """Return the coefficients of the solved trees."""
-        parts = zip(solved, self.partitions, strict=True)
-        return torch.cat([tree.stacked(partition) for tree, partition in parts]) / len(solved)
-
-    def _size(self, partition: Partition) -> int:
-        return len(partition.order) + partition.n_leaves * len(self.landmarks)
+        of_rows = [tree.coefficients[partition.order] for tree, partition in zip(solved, self.partitions, strict=True)]
+        of_landmarks = torch.stack([tree.of_landmarks for tree in solved]).sum(0)
+        return torch.cat([*of_rows, of_landmarks]) / len(solved)
 
     def outputs(self, kernel: Kernel, training: Tensor, coefficients: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs, without the prior, and the largest local kernel value with a training row of a leaf."""
@@ -193,20 +186,21 @@ class Trees:
         return finite(torch.cat(outputs)), torch.cat(nearest)
 
     def _outputs(self, kernel: Kernel, training: Tensor, coefficients: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
-        outputs = torch.zeros(len(points), coefficients.shape[1], dtype=torch.float64)
         nearest = torch.full((len(points),), -torch.inf, dtype=torch.float64)
-        K_M = kernel.forward(points, self.landmarks) if len(self.landmarks) else points.new_zeros(len(points), 0)
-        sizes = [self._size(each) for each in self.partitions]
-        for partition, V in zip(self.partitions, coefficients.split(sizes), strict=True):
-            of_rows, of_landmarks = V.split([len(partition.order), len(V) - len(partition.order)])
+        *of_rows, of_landmarks = coefficients.split(
+            [len(each.order) for each in self.partitions] + [len(self.landmarks)]
+        )
+        outputs = torch.zeros(len(points), coefficients.shape[1], dtype=torch.float64)
+        if len(self.landmarks):
+            outputs += thin_product(kernel.forward(points, self.landmarks), of_landmarks)
+        for partition, V in zip(self.partitions, of_rows, strict=True):
             for leaf, at in _by_leaf(partition.route(points)):
                 start, stop = partition.starts[leaf : leaf + 2].tolist()
-                own, first = training[partition.order[start:stop]], leaf * len(self.landmarks)
+                own = training[partition.order[start:stop]]
                 for some in at.split(max(1, KERNEL_VALUES // len(own))):
                     K = kernel.local.forward(points[some], own)
                     nearest[some] = torch.maximum(nearest[some], K.amax(1).double())
-                    outputs[some] += thin_product(kernel.completed_(K, points[some], own), of_rows[start:stop])
-                outputs[at] += K_M[at] @ of_landmarks[first : first + len(self.landmarks)]
+                    outputs[some] += thin_product(kernel.completed_(K, points[some], own), V[start:stop])
         return outputs, nearest
 
 

@@ -34,8 +34,8 @@ NUMBERS_A_ROW = 50  # values along axes, coefficients, outputs
 class Tree(Solver):
     """Leaves of at most some thousand rows, each solved exactly: time and memory are linear in the rows.
 
-    The kernel of a tree is the given one within a leaf; between leaves it is zero, or that of the landmarks. Every row
-    is left out in closed form. Rows are split where they are spread most, in length scales; a new row asks its own
+    Beside the functions of the leaves there may be one of all rows, in the span of landmarks, solved together with them.
+    Every row is left out in closed form. Rows are split where they are spread most, in length scales; a new row asks its own
     leaf, by the same splits. See :mod:`kernelwright.embedding.tree`.
 
     Parameters
@@ -160,11 +160,14 @@ def _solution(
         outputs, nearest = trees.outputs(kernel, rows.points, coefficients, held.points)
         outputs = outputs + rows.prior
     judged = rows if held is None else held
+    largest = (
+        2.0 if len(trees.landmarks) else 1.0
+    )  # k(x, x) in the kernel of a tree, at most, against the kernel itself
     support = KernelSupport.of(nearest, judged.weights)
     return Solution(
         rows.points,
         coefficients,
-        mean.squared_norm,
+        largest * mean.squared_norm,
         mean.fitted,
         rows,
         LeftOutOutputs(outputs, judged, support.relative(nearest)),
