@@ -34,9 +34,9 @@ NUMBERS_A_ROW = 50  # values along axes, coefficients, outputs
 class Tree(Solver):
     """Leaves of at most some thousand rows, each solved exactly: time and memory are linear in the rows.
 
-    Beside the functions of the leaves there may be one of all rows, in the span of landmarks, solved together with them.
-    Every row is left out in closed form. Rows are split where they are spread most, in length scales; a new row asks its own
-    leaf, by the same splits. See :mod:`kernelwright.embedding.tree`.
+    Beside the functions of the leaves there may be one of all rows, in the span of landmarks; all are solved together.
+    Every row is left out in closed form. Rows are split where they are spread most, in length scales; a new row asks
+    its own leaf, by the same splits. See :mod:`kernelwright.embedding.tree`.
 
     Parameters
     ----------
