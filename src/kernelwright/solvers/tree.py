@@ -139,15 +139,21 @@ class Tree(Solver):
         if trees is None:  # the points could not be split
             return self.for_rows(len(data), divisible=False).more(kernel, solution, columns)
         global_part = GlobalPart.of(kernel, trees.landmarks) if len(trees.landmarks) else None
-        found = []
-        for each in columns:
-            rows = replace(data, targets=each.targets, prior=each.prior)
-            solved = [solve_tree(kernel, rows, each.ridge, partition, global_part) for partition in trees.partitions]
+        found: dict[int, SolvedColumns] = {}
+        for ridge in {each.ridge for each in columns}:  # columns of the same ridge share their factors
+            places = [place for place, each in enumerate(columns) if each.ridge == ridge]
+            targets, prior = (
+                torch.cat([getattr(columns[p], name) for p in places], -1) for name in ("targets", "prior")
+            )
+            rows = replace(data, targets=targets, prior=prior)
+            solved = [solve_tree(kernel, rows, ridge, partition, global_part) for partition in trees.partitions]
             V, outputs = trees.coefficients(solved), averaged(solved).left_out
             if held is not data:
-                outputs = each.prior + trees.outputs(kernel, data.points, V, held.points)[0]
-            found.append(SolvedColumns(V, outputs))
-        return found
+                outputs = prior + trees.outputs(kernel, data.points, V, held.points)[0]
+            sizes = [len(columns[place].prior) for place in places]
+            parts = zip(places, V.split(sizes, 1), outputs.split(sizes, 1), strict=True)
+            found |= {place: SolvedColumns(*each) for place, *each in parts}
+        return [found[place] for place in range(len(columns))]
 
 
 def _solution(
