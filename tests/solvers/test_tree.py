@@ -68,7 +68,9 @@ def test_more_columns_are_those_of_a_solution_of_their_own():
     found = solve(solver)
     columns = torch.stack([rows.points[:, 0], rows.points.square().sum(1)], 1)
     prior = columns.mean(0)
-    more = solver.more(KERNEL, found, [Columns(rows.targets, rows.prior, RIDGE), Columns(columns, prior, 1e-2)])
+    wanted = [Columns(columns[:, :1], prior[:1], 1e-2), Columns(rows.targets, rows.prior, RIDGE)]
+    first, *more = solver.more(KERNEL, found, [*wanted, Columns(columns, prior, 1e-2)])
+    torch.testing.assert_close(first.coefficients, more[1].coefficients[:, :1])
     torch.testing.assert_close(more[0].coefficients, found.coefficients)
     torch.testing.assert_close(more[0].left_out, found.left_out.outputs)
     alone = solve(solver, replace(rows, targets=columns, prior=prior), 1e-2)

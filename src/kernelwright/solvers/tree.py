@@ -142,9 +142,8 @@ class Tree(Solver):
         found: dict[int, SolvedColumns] = {}
         for ridge in {each.ridge for each in columns}:  # columns of the same ridge share their factors
             places = [place for place, each in enumerate(columns) if each.ridge == ridge]
-            targets, prior = (
-                torch.cat([getattr(columns[p], name) for p in places], -1) for name in ("targets", "prior")
-            )
+            targets = torch.cat([columns[place].targets for place in places], 1)
+            prior = torch.cat([columns[place].prior for place in places])
             rows = replace(data, targets=targets, prior=prior)
             solved = [solve_tree(kernel, rows, ridge, partition, global_part) for partition in trees.partitions]
             V, outputs = trees.coefficients(solved), averaged(solved).left_out
