@@ -26,11 +26,12 @@ def test_many_rows_that_no_tree_can_take_get_landmarks(n, precision, divisible):
     assert 1000 <= found.size(n) <= 7500
 
 
-def test_little_memory_means_few_landmarks(monkeypatch):
+def test_little_memory_means_a_tree_and_less_means_landmarks(monkeypatch):
     for module in (automatic, base, landmarks):
         monkeypatch.setattr(module, "free_memory", lambda: 1e8)
-    assert type(Auto().for_rows(5000)) is Landmarks
-    assert Auto().for_rows(10**6, divisible=False).size(10**6) < 2000
+    assert type(Auto().for_rows(5000)) is Tree
+    assert type(Auto().for_rows(10**6)) is Landmarks
+    assert Auto().size(10**6) < 2000
 
 
 def test_the_solution_is_that_of_the_solver_that_was_chosen(monkeypatch):

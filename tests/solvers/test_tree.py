@@ -47,7 +47,7 @@ def test_landmarks_and_more_trees_help_where_leaves_are_too_small():
     y = truth[:600] + 0.5 * torch.from_numpy(rng.normal(size=(600, 1)))
     rows = TrainingSet.of(X[:600], y, prior=y.mean(0), strata=torch.zeros(600, dtype=torch.int64))
     errors = []
-    for solver in (Tree(30), Tree(30, trees=4), Tree(30, landmarks=50)):
+    for solver in (Tree(30, trees=1), Tree(30, trees=4), Tree(30, trees=1, landmarks=50)):
         found = solver.solve(Gaussian(0.7), rows, 1e-2, random())
         at_new = found.trees.outputs(Gaussian(0.7), found.points, found.coefficients, X[600:])[0] + rows.prior
         errors.append(float((at_new - truth[600:]).square().mean()))

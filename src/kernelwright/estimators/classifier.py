@@ -66,8 +66,8 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         (Eq. 13), "leave-one-out", "folds", "empirical-risk", "cross-validation" (a grid), "median", or ``None``.
         Strings are short forms of objects, such as ``Rademacher(complexity_weight="4e/n")``.
     solver : str or object of :mod:`kernelwright.solvers`, default="auto"
-        How the embedding of all rows is solved: "exact", "nystroem" (``Landmarks(n)``), "fourier", "herding", or
-        "auto": exact up to 8000 rows, landmarks beyond.
+        How the embedding of all rows is solved: "exact", "tree", "nystroem" (``Landmarks(n)``), "fourier", "herding",
+        or "auto": exact up to 8000 rows, a tree beyond (landmarks for sparse rows and for objects).
     ridge : float or "auto", default="auto"
         lambda: the initial value if it is learned, otherwise the value itself.
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"

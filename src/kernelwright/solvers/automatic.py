@@ -20,12 +20,12 @@ from kernelwright.storage.saved import saved
 
 __all__ = ["EXACT_UP_TO", "Auto"]
 
-EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
+EXACT_UP_TO = 8000  # rows; beyond, a tree is as good and far cheaper
 
 
 @saved("auto-solver")
 class Auto(Solver):
-    """Exact up to 8000 rows, landmarks beyond or if memory is short.
+    """Exact up to 8000 rows, a tree beyond or if memory is short; landmarks for points that no tree can split.
 
     Parameters
     ----------
