@@ -67,6 +67,7 @@ def test_all_rows_as_landmarks_predict_like_the_exact_solution(circles):
 
 def test_many_rows_are_solved_by_a_tree_and_verbose_says_so(circles, caplog, monkeypatch):
     monkeypatch.setattr("kernelwright.solvers.automatic.EXACT_UP_TO", 1000)
+    monkeypatch.setattr("kernelwright.solvers.automatic.TREE_FROM", 1000)
     few_are_many(monkeypatch, 1000)
     model = fitted(circles, verbose=1)
     assert (model.solver_, model.n_landmarks_) == ("tree", 1125)

@@ -67,7 +67,7 @@ class EmbeddingClassifier(ProbabilityClassifier, EmbeddingEstimator):
         Strings are short forms of objects, such as ``Rademacher(complexity_weight="4e/n")``.
     solver : str or object of :mod:`kernelwright.solvers`, default="auto"
         How the embedding of all rows is solved: "exact", "tree", "nystroem" (``Landmarks(n)``), "fourier", "herding",
-        or "auto": exact up to 8000 rows, a tree beyond (landmarks for sparse rows and for objects).
+        or "auto": exact up to 8000 rows, landmarks beyond, a tree from 20,000 rows on.
     ridge : float or "auto", default="auto"
         lambda: the initial value if it is learned, otherwise the value itself.
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"

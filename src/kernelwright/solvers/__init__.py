@@ -8,7 +8,7 @@ word            object               cost                     what it is
 ``"nystroem"``  :class:`Landmarks`   n M a step, few steps    the span of M landmarks
 ``"fourier"``   :class:`Fourier`     n p^2 once, p^2 memory   random Fourier features
 ``"herding"``   :class:`Herding`     M^3 once                 a weighted subset of M rows
-``"auto"``      :class:`Auto`                                 exact, and a tree for many rows
+``"auto"``      :class:`Auto`                                 exact, landmarks or a tree, by the rows
 ==============  ===================  =======================  =======================================
 """
 

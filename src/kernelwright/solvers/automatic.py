@@ -18,14 +18,17 @@ from kernelwright.solvers.solution import Solution
 from kernelwright.solvers.tree import Tree
 from kernelwright.storage.saved import saved
 
-__all__ = ["EXACT_UP_TO", "Auto"]
+__all__ = ["EXACT_UP_TO", "TREE_FROM", "Auto"]
 
-EXACT_UP_TO = 8000  # rows; beyond, a tree is as good and far cheaper
+EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
+TREE_FROM = 20_000  # rows; from here on the leaves of a tree see more detail than landmarks, on all tables tried
 
 
 @saved("auto-solver")
 class Auto(Solver):
-    """Exact up to 8000 rows, a tree beyond or if memory is short; landmarks for points that no tree can split.
+    """Exact up to 8000 rows, landmarks beyond or if memory is short, and a tree from 20,000 rows on.
+
+    Points that no tree can split, such as sparse rows, have landmarks.
 
     Parameters
     ----------
@@ -44,9 +47,9 @@ class Auto(Solver):
         exact = Exact(precision=self.precision)
         if n_rows <= EXACT_UP_TO and exact.n_bytes(n_rows) < 0.9 * free_memory():
             return exact
-        tree = Tree()
-        if divisible and self.precision != "single" and tree.n_bytes(n_rows) < 0.9 * free_memory():
-            return tree
+        large = n_rows >= TREE_FROM and divisible and self.precision != "single"
+        if large and Tree().n_bytes(n_rows) < 0.9 * free_memory():
+            return Tree()
         return Landmarks(precision=self.precision)
 
     def size(self, n_rows: int) -> int:  # noqa: D102
