@@ -11,7 +11,7 @@ from kernelwright.kernels import Kernel, Tabular
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.storage.saved import saved
 
-__all__ = ["Axes", "Partition", "all_axes", "divisible", "grow", "random_axes"]
+__all__ = ["Axes", "RowPartition", "all_axes", "divisible", "grow", "random_axes"]
 
 LEAST_SHARES = (0.2, 0.02)  # of the rows on each side of a split: the first that some axis can offer
 RANKED_ROWS = 4000  # rows of a node by which its axes are ranked
@@ -49,7 +49,7 @@ class Axes:
 
 @saved("row-partition")
 @dataclass(frozen=True)
-class Partition:
+class RowPartition:
     """A binary tree: at an inner node, rows with a value below the threshold along its axis go left."""
 
     axes: Axes
@@ -119,7 +119,7 @@ def _inverse_scales(kernel: Kernel, points: Tensor) -> Tensor:
     return torch.stack(inverse).mean(0) if inverse else torch.ones(width, dtype=torch.float64)
 
 
-def grow(points: Tensor, axes: Axes, leaf: int) -> Partition:
+def grow(points: Tensor, axes: Axes, leaf: int) -> RowPartition:
     """Split rows into leaves of at most ``leaf`` rows, each time along the axis on which they are spread most.
 
     A split leaves at least a fifth of the rows on each side if any axis can offer that. Rows that are equal on all axes
@@ -146,7 +146,7 @@ def grow(points: Tensor, axes: Axes, leaf: int) -> Partition:
         if parent is not None:
             children[parent[0]][parent[1]] = number
     sizes = torch.tensor([0, *map(len, leaves)])
-    found = Partition(
+    found = RowPartition(
         axes,
         torch.tensor(axis, dtype=torch.int64),
         torch.tensor(threshold, dtype=torch.float64),
@@ -157,7 +157,7 @@ def grow(points: Tensor, axes: Axes, leaf: int) -> Partition:
     return _with_used_axes(found)
 
 
-def _with_used_axes(found: Partition) -> Partition:
+def _with_used_axes(found: RowPartition) -> RowPartition:
     used, axis = found.axis.unique(return_inverse=True)
     return replace(found, axes=found.axes.some(used), axis=axis)
 

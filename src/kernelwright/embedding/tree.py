@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from kernelwright.embedding.dual import DualEmbedding, embed, leave_one_out_divisor
-from kernelwright.embedding.partition import Partition
+from kernelwright.embedding.partition import RowPartition
 from kernelwright.embedding.support import nearest_other
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import Kernel
@@ -98,7 +98,7 @@ class SolvedTree:
 
 
 def solve_tree(
-    kernel: Kernel, data: TrainingSet, ridge: float, partition: Partition, global_part: GlobalPart | None = None
+    kernel: Kernel, data: TrainingSet, ridge: float, partition: RowPartition, global_part: GlobalPart | None = None
 ) -> SolvedTree:
     """Solve the embedding of all rows in the kernel of one tree."""
     noise = ridge * data.total_weight
@@ -168,7 +168,7 @@ class Trees:
     landmarks. They are already divided by the number of trees.
     """
 
-    partitions: tuple[Partition, ...]
+    partitions: tuple[RowPartition, ...]
     landmarks: Tensor
 
     def coefficients(self, solved: Sequence[SolvedTree]) -> Tensor:

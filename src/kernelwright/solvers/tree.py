@@ -12,7 +12,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from kernelwright.embedding.partition import Partition, all_axes, divisible, grow, random_axes
+from kernelwright.embedding.partition import RowPartition, all_axes, divisible, grow, random_axes
 from kernelwright.embedding.support import KernelSupport
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.embedding.tree import GlobalPart, SolvedTree, Trees, averaged, solve_tree
@@ -124,7 +124,7 @@ class Tree(Solver):
 
     def _grown(
         self, kernel: Kernel, rows: TrainingSet, generator: torch.Generator
-    ) -> tuple[tuple[Partition, ...], Tensor]:
+    ) -> tuple[tuple[RowPartition, ...], Tensor]:
         """Return the trees and the landmarks; one leaf needs neither more trees nor landmarks."""
         first = grow(rows.points, all_axes(kernel, rows.points), self.leaf)
         if first.n_leaves == 1:
