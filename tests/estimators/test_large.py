@@ -65,13 +65,13 @@ def test_all_rows_as_landmarks_predict_like_the_exact_solution(circles):
     np.testing.assert_allclose(landmarks.raw_outputs(X_new), exact.raw_outputs(X_new), atol=1e-5)
 
 
-def test_many_rows_are_solved_by_landmarks_and_verbose_says_so(circles, caplog, monkeypatch):
+def test_many_rows_are_solved_by_a_tree_and_verbose_says_so(circles, caplog, monkeypatch):
     monkeypatch.setattr("kernelwright.solvers.automatic.EXACT_UP_TO", 1000)
-    monkeypatch.setattr("kernelwright.solvers.landmarks.usual_landmarks", lambda n_rows: 100)
+    monkeypatch.setattr("kernelwright.solvers.automatic.TREE_FROM", 1000)
     few_are_many(monkeypatch, 1000)
     model = fitted(circles, verbose=1)
-    assert (model.solver_, model.n_landmarks_) == ("nystroem", 100)
-    assert "1125 rows: solver nystroem of size 100" in caplog.messages
+    assert (model.solver_, model.n_landmarks_) == ("tree", 1125)
+    assert "1125 rows: solver tree" in caplog.messages
     _, X_new, _, y_new = circles
     assert model.score(X_new, y_new) > 0.93
 

@@ -102,7 +102,8 @@ def _estimators() -> Iterator[Sample]:
     yield embedding(kernels.Gaussian(1.0), learn=None, probability="clip")
     yield embedding(kernels.Gaussian(1.0), learn=None, probability="softmax")
     yield embedding(kernels.Gaussian(1.0), learn=None, probability=IsotonicRegression(out_of_bounds="clip"))
-    for solver in (solvers.Exact("single"), solvers.Landmarks(4), solvers.Fourier(4), solvers.Herding(4)):
+    trees = solvers.Tree(4, trees=2, landmarks=3)
+    for solver in (solvers.Exact("single"), solvers.Landmarks(4), solvers.Fourier(4), solvers.Herding(4), trees):
         yield embedding(learn=learning.Given(), solver=solver)
     yield embedding(features=features.RandomFourier(4), learn=None)
     words = csr_array(np.eye(2)[Y] + [0.5, 0.0])

@@ -11,7 +11,7 @@ from kernelwright.embedding import TrainingSet
 from kernelwright.inputs.labels import one_hot
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Gaussian
-from kernelwright.solvers import SOLVERS, Auto, Exact, Fourier, Herding, Landmarks, solver_of
+from kernelwright.solvers import SOLVERS, Auto, Exact, Fourier, Herding, Landmarks, Tree, solver_of
 from tests.solvers.disc import RNG, TRUTH, N, X, outputs, random, solve
 
 each_solver = pytest.mark.parametrize("word", SOLVERS)
@@ -47,6 +47,9 @@ def test_an_unknown_word_is_refused_with_the_choices():
         (Landmarks(5, "half"), "precision"),
         (Landmarks(0), "n"),
         (Fourier(-1), "n"),
+        (Tree(1), "leaf"),
+        (Tree(trees=0), "trees"),
+        (Tree(landmarks=-1), "landmarks"),
         (Herding(2.5), "n"),
     ],
     ids=str,
@@ -72,8 +75,8 @@ def test_sizes_and_bytes_grow_with_the_rows(word):
 
 @each_solver
 def test_a_solution_has_a_coefficient_for_every_point_or_feature_and_output(word):
-    found = solve(SOLVERS[word](**({} if word in ("auto", "exact") else {"n": 40})))
-    size = SOLVERS[word](**({} if word in ("auto", "exact") else {"n": 40})).size(N)
+    few = {"auto": {}, "exact": {}, "tree": {"leaf": 150, "trees": 1}}.get(word, {"n": 40})
+    found, size = solve(SOLVERS[word](**few)), SOLVERS[word](**few).size(N)
     assert found.coefficients.shape[1] == 2
     assert len(found.coefficients) == size or (word == "herding" and len(found.coefficients) <= size)
     assert found.fitted.shape == found.fitted_rows.targets.shape

@@ -16,6 +16,7 @@ from kernelwright.embedding.dual import embed, without_groups
 from kernelwright.embedding.primal import FeatureSums, left_out_residuals
 from kernelwright.embedding.support import KernelSupport, Support, nearest_other
 from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.embedding.tree import Trees
 from kernelwright.errors import ExtrapolationWarning
 from kernelwright.features.fourier import Concatenated, RandomFourier
 from kernelwright.inputs.coordinates import TableCoordinates
@@ -122,6 +123,8 @@ class FittedEmbedding:
     predicts_in_single : bool
     jitter : float
         Number added to the diagonal of the system so that it could be factorised.
+    trees : Trees or None
+        Where the coefficients belong, if the points are in the leaves of trees.
     """
 
     scaler: Any
@@ -138,11 +141,12 @@ class FittedEmbedding:
     precision: str = "double"
     predicts_in_single: bool = False
     jitter: float = 0.0
+    trees: Trees | None = None
 
     @property
     def size(self) -> int:
         """The number of points or features that the coefficients belong to."""
-        return len(self.coefficients)
+        return len(self.coefficients) if self.trees is None else len(self.points)
 
     @property
     def sparse(self) -> bool:
@@ -160,6 +164,8 @@ class FittedEmbedding:
 
     def outputs(self, X: Any, points: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return raw outputs and support of checked rows, or of encoded points."""
+        if self.trees is not None:
+            return self._outputs_of_trees(X, points)
         outputs, supports = [torch.empty(0, len(self.prior), dtype=torch.float64)], [torch.empty(0).double()]
         for _, some_outputs, some_support in self.blocks(X, points):
             outputs.append(some_outputs)
@@ -169,10 +175,19 @@ class FittedEmbedding:
             warn_of_extrapolation(support)
         return torch.cat(outputs), support
 
+    def _outputs_of_trees(self, X: Any, points: Tensor | None) -> tuple[Tensor, Tensor]:
+        assert self.trees is not None
+        assert isinstance(self.support, KernelSupport)
+        points = self.encode(X) if points is None else points
+        outputs, nearest = self.trees.outputs(self.kernel, self.points, self.coefficients, points)
+        return self.prior + outputs, self.support.relative(nearest) * self._reach(X, points)
+
     def blocks(
         self, X: Any, points: Tensor | None = None, n_rows: int | None = None
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield kernel values with the training points (or features), raw outputs and support, in blocks of rows."""
+        if self.trees is not None:
+            raise ValueError("A tree has kernel values within its leaves only: use outputs(X).")
         points = self.encode(X) if points is None else points
         reach, start = self._reach(X, points), 0
         with torch.no_grad():

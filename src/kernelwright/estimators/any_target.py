@@ -25,7 +25,6 @@ from kernelwright.kernels import Kernel, Precomputed
 from kernelwright.learning import Choice, LearningMethod, LearningTask, choose
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import BRIER
-from kernelwright.solvers import Auto as AutoSolver
 from kernelwright.solvers import Exact, Landmarks, Solver
 from kernelwright.storage.saved import saved
 
@@ -52,7 +51,7 @@ class AnyTargetPlan:
 
     def solver_for(self, n_rows: int) -> Solver:
         """Return the solver for ``n_rows`` rows, or raise an error if there is none or it would not fit in memory."""
-        solver = self.solver.for_rows(n_rows) if isinstance(self.solver, AutoSolver) else self.solver
+        solver = self.solver.for_rows(n_rows, divisible=False)
         if not isinstance(solver, Exact | Landmarks):
             raise ValueError(
                 "The 'solver' parameter of ConditionalMeanEmbedding must be 'auto', 'exact', 'nystroem', or an object "

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from kernelwright.embedding.fitted import EmbeddedRows, FittedEmbedding
+from kernelwright.embedding.partition import divisible
 from kernelwright.embedding.primal import FeatureSums
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.estimators.progress import logger
@@ -31,7 +32,6 @@ from kernelwright.learning.collapse import warn_of_lonely_rows
 from kernelwright.numerics.memory import check_memory
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import Loss
-from kernelwright.solvers import Auto as AutoSolver
 from kernelwright.solvers import Solution, Solver
 from kernelwright.solvers.explicit import Explicit
 from kernelwright.solvers.solution import LEFT_OUT_ROWS
@@ -80,11 +80,11 @@ class FitPlan:
         """Whether the embedding uses explicit features."""
         return isinstance(self.kernel, FeatureKernel)
 
-    def solver_for(self, n_rows: int) -> Solver:
+    def solver_for(self, n_rows: int, points: Tensor | None = None) -> Solver:
         """Return the solver for ``n_rows`` rows, or raise an error if it would not fit in memory."""
         if self.explicit:
             return Explicit()
-        solver = self.solver.for_rows(n_rows) if isinstance(self.solver, AutoSolver) else self.solver
+        solver = self.solver.for_rows(n_rows, divisible=points is None or divisible(self.kernel, points))
         refuse_if_too_large(solver, n_rows, self.method.matrix_rows)
         size = solver.size(n_rows)
         logger.info("%d rows: solver %s%s", n_rows, solver.word, "" if size == n_rows else f" of size {size}")
@@ -227,6 +227,7 @@ def embedding_of(
         precision=solution.precision,
         predicts_in_single=asked and solution.precision == "single",
         jitter=solution.jitter,
+        trees=solution.trees,
     )
 
 

@@ -93,7 +93,7 @@ def risk_terms(solution: Solution, found: Calibrated, plan: FitPlan, *, weighted
         epsilon=clip_of(plan.method),
         n_rows=_n_units(embedding, plan),
         prior=float(np.linalg.norm(embedding.prior.numpy())),
-        fixed_kernel=has_fixed_kernel(plan, embedding.scaler),
+        fixed_kernel=has_fixed_kernel(plan, embedding.scaler) and embedding.trees is None,  # leaves follow the rows
         faults=(WEIGHTED,) * weighted + (HERDED,) * herded + (UNBOUNDED,) * unbounded,
     )
 

@@ -68,8 +68,8 @@ class EmbeddingClassifier(ProbabilityClassifier, ClassesCompressed, EmbeddingEst
         (Eq. 13), "leave-one-out", "folds", "empirical-risk", "cross-validation" (a grid), "median", or ``None``.
         Strings are short forms of objects, such as ``Rademacher(complexity_weight="4e/n")``.
     solver : str or object of :mod:`kernelwright.solvers`, default="auto"
-        How the embedding of all rows is solved: "exact", "nystroem" (``Landmarks(n)``), "fourier", "herding", or
-        "auto": exact up to 8000 rows, landmarks beyond.
+        How the embedding of all rows is solved: "exact", "tree", "nystroem" (``Landmarks(n)``), "fourier", "herding",
+        or "auto": exact up to 8000 rows, landmarks beyond, a tree from 20,000 rows on.
     ridge : float or "auto", default="auto"
         lambda: the initial value if it is learned, otherwise the value itself.
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
@@ -198,7 +198,7 @@ class EmbeddingClassifier(ProbabilityClassifier, ClassesCompressed, EmbeddingEst
                 parts = split(rows, plan.method, plan.random_state)
                 data = prepare(rows, parts, with_means_that_pay(rows, parts, plan))
                 plan = restarted(plan, self, data.scaler)
-                solver, scaler = plan.solver_for(len(data.embedded)), data.scaler
+                solver, scaler = plan.solver_for(len(data.embedded), data.embedded.points), data.scaler
                 choice = learn(data.learned, plan, solver, random)
                 solution = solve(choice, data.embedded, solver, random)
                 embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)

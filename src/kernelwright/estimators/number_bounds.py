@@ -70,7 +70,8 @@ def fitted_location(model: Any, method: str, target: int) -> FittedLocation:
     """Return the location of a target at all rows of an embedding that leaves each of them out."""
     embedding, scale, rows = model.embedding_, model.links_[target].scale, model.left_out_[target]
     sums = embedding.sums
-    if len(rows.y) != len(embedding.rows.weights) or (sums is not None and sums.n_rows != len(rows.y)):
+    many = embedding.trees is not None or len(rows.y) != len(embedding.rows.weights)
+    if many or (sums is not None and sums.n_rows != len(rows.y)):
         raise ValueError(
             f"method={method!r} needs an exact solution, or features of up to 5000 rows. Got "
             f"{embedding.solver!r} of more; use method='holdout'."

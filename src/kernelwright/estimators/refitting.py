@@ -69,7 +69,7 @@ def _taught_by(data: TrainingSet, new: Tensor, plan: FitPlan, calibrated: Calibr
     data = replace(data, weights=data.weights * (data.n_units / data.total_weight))
     if plan.method.shrinks_to_frequencies:
         data = replace(data, prior=plan.targets.prior(data.targets, data.weights))
-    random, solver = generator(plan.random_state), plan.solver_for(len(data))
+    random, solver = generator(plan.random_state), plan.solver_for(len(data), data.points)
     choice = learn(data, plan, solver, random)
     solution = solve(choice, data, solver, random)
     rows = EmbeddedRows.of(np.ones(len(data), dtype=bool), np.arange(len(data)), data.weights.numpy(), data)

@@ -194,7 +194,7 @@ class EmbeddingRegressor(PredictsNumbers):
             else:
                 data = prepare(rows, parts, with_means_that_pay(rows, parts, plan))
                 plan = for_numbers(restarted(plan, self, data.scaler), targets)
-                solver, scaler = plan.solver_for(len(data.embedded)), data.scaler
+                solver, scaler = plan.solver_for(len(data.embedded), data.embedded.points), data.scaler
                 choice = learn(*learned_from(data.learned, plan, how), solver, random)
                 solution = solve(choice, data.embedded, solver, random)
                 embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)

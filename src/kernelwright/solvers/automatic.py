@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 from sklearn.utils._param_validation import StrOptions
 
+from kernelwright.embedding.partition import divisible
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.memory import free_memory
@@ -14,16 +15,20 @@ from kernelwright.solvers.base import PRECISIONS, Solver
 from kernelwright.solvers.exact import Exact
 from kernelwright.solvers.landmarks import Landmarks
 from kernelwright.solvers.solution import Solution
+from kernelwright.solvers.tree import Tree
 from kernelwright.storage.saved import saved
 
-__all__ = ["EXACT_UP_TO", "Auto"]
+__all__ = ["EXACT_UP_TO", "TREE_FROM", "Auto"]
 
 EXACT_UP_TO = 8000  # rows; beyond, landmarks are as good and far cheaper
+TREE_FROM = 20_000  # rows; from here on the leaves of a tree see more detail than landmarks, on all tables tried
 
 
 @saved("auto-solver")
 class Auto(Solver):
-    """Exact up to 8000 rows, landmarks beyond or if memory is short.
+    """Exact up to 8000 rows, landmarks beyond or if memory is short, and a tree from 20,000 rows on.
+
+    Points that no tree can split, such as sparse rows, have landmarks.
 
     Parameters
     ----------
@@ -37,11 +42,14 @@ class Auto(Solver):
     def __init__(self, precision: str = "auto") -> None:
         self.precision = precision
 
-    def for_rows(self, n_rows: int) -> Solver:
-        """Return the solver for this number of rows."""
+    def for_rows(self, n_rows: int, *, divisible: bool = True) -> Solver:
+        """Return the solver for this number of rows; only points that are rows of numbers are divisible."""
         exact = Exact(precision=self.precision)
         if n_rows <= EXACT_UP_TO and exact.n_bytes(n_rows) < 0.9 * free_memory():
             return exact
+        large = n_rows >= TREE_FROM and divisible and self.precision != "single"
+        if large and Tree().n_bytes(n_rows) < 0.9 * free_memory():
+            return Tree()
         return Landmarks(precision=self.precision)
 
     def size(self, n_rows: int) -> int:  # noqa: D102
@@ -53,4 +61,4 @@ class Auto(Solver):
     def solve(  # noqa: D102
         self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator
     ) -> Solution:
-        return self.for_rows(len(data)).solve(kernel, data, ridge, generator)
+        return self.for_rows(len(data), divisible=divisible(kernel, data.points)).solve(kernel, data, ridge, generator)

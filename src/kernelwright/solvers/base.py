@@ -51,6 +51,10 @@ class Solver(Option):
             found.append(SolvedColumns(embedding.coefficients, outputs))
         return found
 
+    def for_rows(self, n_rows: int, *, divisible: bool = True) -> Solver:
+        """Return the solver for this number of rows, which a tree can divide or not: itself, unless it chooses one."""
+        return self
+
     def share_kept(self, n_rows: int) -> float:
         """Return the share of the rows that the solution keeps as points; zero if it uses features or picks rows."""
         return 0.0

@@ -10,6 +10,7 @@ from torch import Tensor
 from kernelwright.embedding.primal import FeatureSums
 from kernelwright.embedding.support import KernelSupport, Support
 from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.embedding.tree import Trees
 from kernelwright.kernels import Kernel
 from kernelwright.kernels.feature import FeatureMap
 from kernelwright.uncertainty.links import LeftOutOutputs
@@ -34,6 +35,7 @@ class Solution:
     precision: str = "double"  # or "single": precision of the kernel values in the system
     features: FeatureMap | None = None  # the feature map of the coefficients, if there are no points
     sums: FeatureSums | None = None  # sums over all rows, if there are features
+    trees: Trees | None = None  # where the coefficients belong, if the points are in leaves
 
 
 @dataclass(frozen=True)
