@@ -124,6 +124,13 @@ def test_length_scales_that_are_too_long_are_mended():
     assert error(polish(poor, task(Gaussian(), data)), data, new) < 0.2 * error(poor, data, new)
 
 
+def test_only_the_ridge_is_moved_where_neighbours_may_be_copies():
+    data = waves(2400)
+    found = polish(chosen(Gaussian(0.4), 1e3 / 2400), task(Gaussian(), data, stretches=False))
+    assert float(found.kernel.lengthscale) == pytest.approx(0.4)
+    assert found.ridge < 1e3 / 2400
+
+
 def test_a_kernel_without_length_scales_keeps_its_parameters():
     data = waves(2100, period=10.0)
     found = polish(chosen(Linear(), 1.0), task(Linear(), data))

@@ -187,6 +187,7 @@ def choose_for(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.G
         callback=plan.callback,
         warm=plan.warm,
         kept=solver.share_kept(len(data)),
+        stretches=solver.stretches,
         views=plan.default_kernel,
         average=plan.averages and plan.default_kernel and solver.word == "exact",
         fine_steps=plan.fine_steps,

@@ -38,6 +38,7 @@ class LearningTask:
     callback: Callable[[Step], Any] | None = None
     warm: bool = False  # kernel and ridge come from an earlier fit: refine them
     kept: float = 1.0  # the share of the rows that the solver keeps as points; zero if it works by other features
+    stretches: bool = True  # the last step for many rows may change the length scales, not only the ridge
     views: bool = False  # points are the views of a table: the default recipe may add a linear trend
     average: bool = False  # the default recipe returns a kernel between those of its two stages
     fine_steps: int | None = None  # of the last stage of the default recipe

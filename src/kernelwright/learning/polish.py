@@ -67,7 +67,7 @@ def polish(choice: Choice, task: LearningTask) -> Choice:
         with threads_for(n_rows), warnings.catch_warnings():
             warnings.simplefilter("ignore", NumericalRepairWarning)  # of a place that is only tried
             # How far landmarks reach depends on where they are, which neighbourhoods do not show.
-            moves = MOVES if task.kept == 1.0 else RIDGE_MOVES
+            moves = MOVES if task.stretches and task.kept == 1.0 else RIDGE_MOVES
             blocks = _Blocks(choice, task, parts)
             place, _ = descend(lambda at: half_log(blocks.measure, blocks.loss(at)), moves=moves)
         value = blocks.loss(place)

@@ -7,6 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import torch
 
@@ -27,6 +28,7 @@ class Solver(Option):
     """A way to compute and store the embedding of all rows."""
 
     precision: str = "auto"
+    stretches: ClassVar[bool] = True  # whether left-out neighbours may change the length scales for many rows
 
     @abstractmethod
     def size(self, n_rows: int) -> int:

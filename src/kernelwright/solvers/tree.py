@@ -68,6 +68,8 @@ class Tree(Solver):
     """
 
     word: ClassVar[str] = "tree"
+    # Neighbours in a series of measurements are nearly copies of each other: among them, short length scales look good.
+    stretches: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "leaf": [Interval(Integral, 2, None, closed="left")],
         "trees": [Interval(Integral, 1, None, closed="left")],
