@@ -90,10 +90,13 @@ def pytest_runtest_call(item: pytest.Item):
 
 @pytest.fixture(autouse=True)
 def _signal_handlers_stay():
-    """Fail the test that leaves a signal handler behind, not a later one that is interrupted."""
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    """Fail the test that leaves a signal handler behind, and restore the handlers: no later test is interrupted."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    after = {number: signal.getsignal(number) for number in before}
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    assert after == before
 
 
 @pytest.fixture

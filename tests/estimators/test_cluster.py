@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import contextmanager
 
 import joblib
 import numpy as np
@@ -154,23 +155,37 @@ def test_a_worker_that_is_killed_in_the_middle_changes_nothing(client, problem):
     np.testing.assert_allclose(found["model"].predict_proba(X), expected.predict_proba(X), atol=1e-8)
 
 
-def test_ctrl_c_stops_the_work_of_the_cluster(client, problem):
-    X, y = problem
-    ended = threading.Event()
+@contextmanager
+def ctrl_c_after(wait):
+    """Press Ctrl-C when ``wait`` returns. It interrupts this block only, however the block ends."""
+    ended, usual = threading.Event(), signal.getsignal(signal.SIGINT)
 
-    def interrupt():
-        wait_for_sums(client)
+    def interrupt(*_):
+        if not ended.is_set():
+            raise KeyboardInterrupt
+
+    def press():
+        wait()
         for _ in range(5):  # Python drops one that comes while an object is being deleted
             os.kill(os.getpid(), signal.SIGINT)
             if ended.wait(3):
                 return
 
-    waiting = threading.Thread(target=interrupt)
-    waiting.start()
-    with pytest.raises(KeyboardInterrupt):
+    pressing = threading.Thread(target=press)
+    signal.signal(signal.SIGINT, interrupt)
+    pressing.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        pressing.join()
+        signal.signal(signal.SIGINT, usual)
+
+
+def test_ctrl_c_stops_the_work_of_the_cluster(client, problem):
+    X, y = problem
+    with pytest.raises(KeyboardInterrupt), ctrl_c_after(lambda: wait_for_sums(client)):
         small_model(learn=None, ridge=0.01).fit(many_chunks(X, 1.0), y)
-    ended.set()
-    waiting.join()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and any(client.processing().values()):
         time.sleep(0.1)
