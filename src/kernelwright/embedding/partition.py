@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,7 +12,7 @@ from kernelwright.kernels import Kernel, Tabular
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.storage.saved import saved
 
-__all__ = ["Axes", "RowPartition", "all_axes", "divisible", "grow", "random_axes"]
+__all__ = ["Axes", "RowPartition", "all_axes", "divisible", "grafted", "grow", "grow_along", "random_axes"]
 
 LEAST_SHARES = (0.2, 0.02)  # of the rows on each side of a split: the first that some axis can offer
 RANKED_ROWS = 4000  # rows of a node by which its axes are ranked
@@ -125,6 +126,11 @@ def grow(points: Tensor, axes: Axes, leaf: int) -> RowPartition:
     A split leaves at least a fifth of the rows on each side if any axis can offer that. Rows that are equal on all axes
     stay together up to twice the size of a leaf; beyond, they are cut in the order of the rows, and new ones go left.
     """
+    return _with_used_axes(grow_along(points, axes, leaf))
+
+
+def grow_along(points: Tensor, axes: Axes, leaf: int) -> RowPartition:
+    """Split rows as :func:`grow` does, and keep all axes, so that the result can be grafted on to a tree with them."""
     values = axes(points)
     axis: list[int] = []
     threshold: list[float] = []
@@ -146,7 +152,7 @@ def grow(points: Tensor, axes: Axes, leaf: int) -> RowPartition:
         if parent is not None:
             children[parent[0]][parent[1]] = number
     sizes = torch.tensor([0, *map(len, leaves)])
-    found = RowPartition(
+    return RowPartition(
         axes,
         torch.tensor(axis, dtype=torch.int64),
         torch.tensor(threshold, dtype=torch.float64),
@@ -154,7 +160,32 @@ def grow(points: Tensor, axes: Axes, leaf: int) -> RowPartition:
         torch.cat(leaves),
         sizes.cumsum(0),
     )
-    return _with_used_axes(found)
+
+
+def grafted(stem: RowPartition, branches: Sequence[RowPartition]) -> RowPartition:
+    """Return the tree in which a branch takes the place of each leaf of the stem; all have the axes of the stem.
+
+    ``order`` of a branch holds the indices of its rows among the rows of the whole tree.
+    """
+    inner, leaves = len(stem.axis), 0
+    children, roots = [stem.children], []
+    for branch in branches:
+        moved = torch.where(branch.children >= 0, branch.children + inner, branch.children - leaves)
+        children.append(moved)
+        roots.append(inner if len(branch.axis) else -1 - leaves)
+        inner, leaves = inner + len(branch.axis), leaves + branch.n_leaves
+    of_leaf = torch.tensor(roots)
+    stem_children = torch.where(stem.children >= 0, stem.children, of_leaf[(-1 - stem.children).clamp(min=0)])
+    sizes = torch.cat([torch.zeros(1, dtype=torch.int64), *(branch.starts.diff() for branch in branches)])
+    whole = RowPartition(
+        stem.axes,
+        torch.cat([stem.axis, *(branch.axis for branch in branches)]),
+        torch.cat([stem.threshold, *(branch.threshold for branch in branches)]),
+        torch.cat([stem_children, *children[1:]]),
+        torch.cat([branch.order for branch in branches]),
+        sizes.cumsum(0),
+    )
+    return _with_used_axes(whole)
 
 
 def _with_used_axes(found: RowPartition) -> RowPartition:

@@ -196,7 +196,7 @@ class Trees:
         for partition, V in zip(self.partitions, of_rows, strict=True):
             for leaf, at in _by_leaf(partition.route(points)):
                 start, stop = partition.starts[leaf : leaf + 2].tolist()
-                own = training[partition.order[start:stop]]
+                own = training[partition.order[start:stop]].to(points.dtype)  # it may be stored in single precision
                 for some in at.split(max(1, KERNEL_VALUES // len(own))):
                     K = kernel.local.forward(points[some], own)
                     nearest[some] = torch.maximum(nearest[some], K.amax(1).double())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Block", "Chunks", "SlicedRows"]
+from kernelwright.inputs.layout import TableLayout
+
+__all__ = ["Block", "Chunks", "Gathered", "SlicedRows", "SortedRows"]
 
 
 GATHERED_ROWS, GATHERED_BYTES = 50_000, 2**29  # the most that is gathered in the calling process
@@ -17,11 +20,28 @@ SLICE_ROWS = 65_536
 
 
 class Block(NamedTuple):
-    """Checked rows: numbers, the class index of each row, and non-zero weights."""
+    """Checked rows: numbers, the class index of each row (or numbers to predict), and non-zero weights."""
 
     X: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
+
+
+class Gathered(ABC):
+    """Rows of chunks, brought together in buckets.
+
+    Each tree has its own buckets, so a row is in as many buckets as there are trees.
+    """
+
+    sizes: np.ndarray  # the number of rows in each bucket
+
+    @abstractmethod
+    def map(self, function: Callable[..., Any], given: Callable[[int], Any] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield the number of each bucket, in any order, with ``function(number, block, rows, given(number))``.
+
+        ``rows`` are the indices of the rows among the rows of all chunks, in increasing order. ``given`` is called
+        where the results are wanted; without it the last argument is None.
+        """
 
 
 class Chunks:
@@ -29,6 +49,7 @@ class Chunks:
 
     lengths: Sequence[int]
     row_bytes: int
+    layout: TableLayout | None = None  # what the columns stand for, if they are codes
 
     def __len__(self) -> int:
         return int(sum(self.lengths))
@@ -46,6 +67,13 @@ class Chunks:
         """Return some of the rows, by their indices in increasing order."""
         raise NotImplementedError
 
+    def gathered(self, route: Callable[[Block], np.ndarray], n_buckets: int) -> Gathered:
+        """Bring rows together that are routed to the same bucket, reading every chunk once.
+
+        ``route`` returns the buckets of the rows of a block, a column for each tree. No two trees share a bucket.
+        """
+        raise NotImplementedError
+
     def take_and_reduce(self, rows: np.ndarray, function: Callable[..., Any], *arguments: Any) -> tuple[Block, Any]:
         """Return some of the rows and a sum over all chunks, reading every chunk once."""
         return self.take(rows), self.map_reduce(function, *arguments)
@@ -56,8 +84,24 @@ class Chunks:
         return np.arange(n) if n <= size else np.sort(random.choice(n, size, replace=False, shuffle=False))
 
 
+class SortedRows(Gathered):
+    """Buckets of rows in memory: indices in the order of their buckets."""
+
+    def __init__(self, rows: Block, buckets: np.ndarray, n_buckets: int) -> None:
+        self.rows = rows
+        self.order = buckets.T.reshape(-1).argsort(kind="stable") % len(buckets)
+        self.sizes = np.bincount(buckets.reshape(-1), minlength=n_buckets)
+
+    def map(  # noqa: D102
+        self, function: Callable[..., Any], given: Callable[[int], Any] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        for number, rows in enumerate(np.split(self.order, self.sizes.cumsum()[:-1])):
+            more = None if given is None else given(number)
+            yield number, function(number, _some(self.rows, rows), rows, more)
+
+
 class SlicedRows(Chunks):
-    """Rows of arrays in memory, or memory-mapped."""
+    """Rows of arrays in memory."""
 
     def __init__(self, rows: Block) -> None:
         self.rows, n = rows, len(rows.labels)
@@ -65,9 +109,14 @@ class SlicedRows(Chunks):
         self.lengths = [part.stop - part.start for part in self.slices]
         self.row_bytes = rows.X[:1].nbytes
 
+    def _blocks(self) -> Iterator[Block]:
+        return (Block(*(column[part] for column in self.rows)) for part in self.slices)
+
     def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: D102
-        blocks = (Block(*(column[part] for column in self.rows)) for part in self.slices)
-        return reduce(operator.add, (function(block, *arguments) for block in blocks))
+        return reduce(operator.add, (function(block, *arguments) for block in self._blocks()))
+
+    def gathered(self, route: Callable[[Block], np.ndarray], n_buckets: int) -> Gathered:  # noqa: D102
+        return SortedRows(self.rows, np.concatenate([route(block) for block in self._blocks()]), n_buckets)
 
     def take(self, rows: np.ndarray) -> Block:  # noqa: D102
         return Block(*(column[rows] for column in self.rows))
