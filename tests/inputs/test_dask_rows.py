@@ -7,6 +7,7 @@ import pytest
 from kernelwright.inputs import blocks
 from kernelwright.inputs.blocks import Block, SlicedRows
 from kernelwright.inputs.dask_rows import DaskRows, dask_mean, is_dask, lazily
+from kernelwright.inputs.frames.given_rows import training_rows
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -73,6 +74,31 @@ def test_data_frames_of_unknown_length(rows):
     found, _, varied = read(table[["u", "v", "w"]], table["y"])
     assert not varied
     np.testing.assert_array_equal(found.take(np.arange(len(found))).X, X[X[:, 0] > 0])
+
+
+def test_a_sample_says_how_all_frames_are_read_and_has_every_class(rows, monkeypatch):
+    monkeypatch.setattr(blocks, "GATHERED_ROWS", 20)
+    X, _, weights = rows
+    frame = pd.DataFrame({"u": X[:, 0], "town": np.where(X[:, 1] > 0, "Ulm", "Bonn")}).assign(y="often")
+    frame.loc[[7, 55, 81], "y"] = "seldom"
+    frame.loc[55, "u"] = np.nan
+    weights[7], weights[[55, 81]] = 0.0, 1.0
+    table = dd.from_pandas(frame, npartitions=7)
+    found, classes, _ = read(table[["u", "town"]], table["y"], dd.from_pandas(pd.Series(weights), npartitions=7))
+    found.described(training_rows, np.random.default_rng(2))
+    some = found.some_rows(np.random.default_rng(5))
+    given = np.flatnonzero(weights)[some]
+    block = found.take(some)
+    assert len(some) > 20
+    assert (frame.y[given] == "seldom").sum() == 2
+    assert classes[block.labels].tolist() == frame.y[given].tolist()
+    assert [each.kind for each in found.layout.columns] == ["number", "category"]
+    words = np.array(found.layout.columns[1].words)
+    assert words[block.X[:, 1].astype(int)].tolist() == frame.town[given].tolist()
+    np.testing.assert_array_equal(block.X[:, 0], frame.u[given])
+    summed = found.map_reduce(lambda block: block.X[:, 1].sum())
+    assert summed == (words[1] == frame.town[weights > 0]).sum()
+    np.testing.assert_array_equal(found.take(some[[2, 5]]).X, block.X[[2, 5]])
 
 
 def test_what_does_not_fit_together_is_said(rows):

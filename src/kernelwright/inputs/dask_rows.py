@@ -3,78 +3,35 @@
 from __future__ import annotations
 
 import operator
-import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelwright.errors import WorkerLostError
-from kernelwright.inputs.blocks import Block, Chunks, _joined, _some
+from kernelwright.inputs.blocks import Block, Chunks, Gathered, _joined
+from kernelwright.inputs.dask_buckets import DaskBuckets
+from kernelwright.inputs.dask_readers import BlockReader, ChunkReader, NumberReader, RowReader, counted
+from kernelwright.inputs.dask_work import computed
+from kernelwright.inputs.frames.given_rows import GivenRows
 from kernelwright.inputs.labels import class_labels
 from kernelwright.inputs.numbers import check_numbers
 from kernelwright.inputs.weights import ClassTotals
 from kernelwright.numerics.threads import on_one_thread
 
-__all__ = ["ChunkReader", "DaskRows", "dask_mean", "example_row", "is_dask", "lazily"]
+__all__ = ["DaskRows", "dask_mean", "example_row", "is_dask", "lazily"]
 
 FAN_IN = 8  # sums added at once in the reduction tree
+OF_EACH_CLASS = 2  # rows in the sample, at least: one to leave out, and one that still represents the class
 
 
 def is_dask(X: Any) -> bool:
     """Return whether X is a Dask array, data frame or series."""
     return type(X).__module__.partition(".")[0].startswith("dask")
-
-
-@dataclass(frozen=True)
-class ChunkReader:
-    """Turns a chunk into a :class:`Block` on a worker; it is sent to the workers once."""
-
-    classes: np.ndarray
-    factors: np.ndarray  # class weights: row weights are multiplied by these
-    n_features: int
-    dtype: Any = np.float64
-    allow_nd: bool = False
-
-    def __call__(self, X: Any, y: Any, weights: Any, number: int) -> Block:
-        """Check one chunk; errors name it."""
-        try:
-            X, y = check_array(X, dtype=self.dtype, allow_nd=self.allow_nd, ensure_min_samples=0), np.asarray(y)
-            check_consistent_length(X, y)
-            if X.shape[1] != self.n_features:
-                raise ValueError(f"X has {X.shape[1]} features, but {self.n_features} were expected.")
-            kept, weights = _counted(y, weights)
-            kept &= np.isin(y, self.classes)  # rows of other classes have weight zero
-        except ValueError as error:
-            raise ValueError(f"In chunk {number} of the data: {error}") from error
-        labels = np.searchsorted(self.classes, y[kept])
-        return Block(X[kept], labels, weights[kept] * self.factors[labels])
-
-
-@dataclass(frozen=True)
-class NumberReader:
-    """Turns a chunk with a number as target into a :class:`Block` on a worker."""
-
-    factor: float  # that makes the mean weight one
-    n_features: int
-
-    def __call__(self, X: Any, y: Any, weights: Any, number: int) -> Block:
-        """Check one chunk; errors name it. Rows without a target are left out."""
-        try:
-            X, (y, _) = check_array(X, dtype=np.float64, ensure_min_samples=0), check_numbers(y)
-            check_consistent_length(X, y)
-            if X.shape[1] != self.n_features:
-                raise ValueError(f"X has {X.shape[1]} features, but {self.n_features} were expected.")
-            kept, weights = _counted(y, weights)
-            kept &= ~np.isnan(y).any(1)
-        except ValueError as error:
-            raise ValueError(f"In chunk {number} of the data: {error}") from error
-        return Block(X[kept], y[kept], weights[kept] * self.factor)
 
 
 class DaskRows(Chunks):
@@ -90,6 +47,7 @@ class DaskRows(Chunks):
         self.factors = np.ones(0)  # class weights, set when the labels are read
         self.lengths = []
         self._blocks: list[Any] = []
+        self._sample: tuple[np.ndarray, Block] | None = None
 
     @classmethod
     def read(
@@ -103,7 +61,7 @@ class DaskRows(Chunks):
         classes, _ = class_labels(totals.classes[factors > 0], owner)
         chunks.lengths = [int(own.rows[np.isin(own.classes, classes)].sum()) for own in by_chunk]
         chunks.factors = factors[factors > 0]
-        chunks._read_by(ChunkReader(classes, chunks.factors, int(X.shape[1]), **options))
+        chunks._read_by(ChunkReader(RowReader(int(X.shape[1]), **options), classes, chunks.factors))
         varied = np.ptp(factors) > 0 or (totals.largest * totals.rows > totals.weight * (1 + 1e-12)).any()
         return chunks, classes, bool(varied)
 
@@ -114,8 +72,8 @@ class DaskRows(Chunks):
 
         chunks = cls(X, y, sample_weight)
         parts = zip(chunks.y, chunks.weights, strict=True)
-        counted = _computed([delayed(_number_totals)(*part) for part in parts], chunks.row_bytes)
-        by_chunk, gaps = [each for each, _ in counted], sum(n for _, n in counted)
+        found = computed([delayed(_number_totals)(*part) for part in parts], chunks.row_bytes)
+        by_chunk, gaps = [each for each, _ in found], sum(n for _, n in found)
         totals = reduce(operator.add, by_chunk)
         if not totals.n_rows:
             raise ValueError("No row of the Dask collection has a target and a positive weight.")
@@ -123,7 +81,7 @@ class DaskRows(Chunks):
             warnings.warn(f"{gaps} rows have no target and are left out.", stacklevel=4)
         chunks.lengths = [own.n_rows for own in by_chunk]
         chunks.factors = totals.factors(None)
-        chunks._read_by(NumberReader(float(chunks.factors[0]), int(X.shape[1])))
+        chunks._read_by(NumberReader(RowReader(int(X.shape[1])), float(chunks.factors[0])))
         varied = (totals.largest * totals.rows > totals.weight * (1 + 1e-12)).any()
         return chunks, bool(varied)
 
@@ -131,27 +89,72 @@ class DaskRows(Chunks):
         from dask import delayed
 
         parts = zip(self.y, self.weights, strict=True)
-        return _computed([delayed(_totals)(*part) for part in parts], self.row_bytes)
+        return computed([delayed(_totals)(*part) for part in parts], self.row_bytes)
 
-    def _read_by(self, reading: ChunkReader | NumberReader) -> None:
+    def _read_by(self, reading: BlockReader, **options: Any) -> None:
         from dask import delayed
 
-        shipped = delayed(reading, traverse=False)
+        self._reading, shipped = reading, delayed(reading, traverse=False)
         chunks = enumerate(zip(self.X, self.y, self.weights, strict=True))
-        self._blocks = [shipped(*parts, number) for number, parts in chunks]
+        self._blocks = [shipped(*parts, number, **options) for number, parts in chunks]
+
+    def described(self, describe: Callable[[Any], GivenRows], random: np.random.Generator) -> None:
+        """Let a function describe random rows, as they were given. All chunks are then read by its description.
+
+        The sample is kept, with rows of every class: from now on, only its rows can be taken.
+        """
+        rows, reading = self.some_rows(random), self._reading
+        self._read_by(reading, as_given=True)
+        sample = self._taken(rows)
+        if isinstance(reading, ChunkReader) and len(more := np.setdiff1d(self._of_rare_classes(sample.labels), rows)):
+            rows, sample = np.append(rows, more), joined_blocks([sample, self._taken(more)])
+            rows, sample = np.sort(rows), some_of_block(sample, rows.argsort())
+        given = describe(sample.X)
+        row_reader = replace(reading.rows, frames=given.reader, gaps=given.gaps)
+        self._read_by(replace(reading, rows=row_reader))
+        X = given.X if given.reader is not None else row_reader(given.X)
+        self.layout, self._sample = given.layout(X), (rows, sample._replace(X=X))
+
+    def _of_rare_classes(self, labels: np.ndarray) -> np.ndarray:
+        """Return the indices of the first rows of the classes that some labels lack."""
+        from dask import delayed
+
+        assert isinstance(self._reading, ChunkReader)
+        rare = np.flatnonzero(np.bincount(labels, minlength=len(self._reading.classes)) < OF_EACH_CLASS)
+        if not len(rare):
+            return rare
+        parts = zip(self.y, self.weights, strict=True)
+        found = computed([delayed(_rows_of_classes)(self._reading, *part, rare) for part in parts], self.row_bytes)
+        starts = np.cumsum([0, *self.lengths])
+        rows = np.concatenate([start + own for start, (own, _) in zip(starts, found, strict=False)])
+        names = np.concatenate([labels for _, labels in found])
+        return np.concatenate([rows[names == label][:OF_EACH_CLASS] for label in rare])
+
+    def some_rows(self, random: np.random.Generator) -> np.ndarray:  # noqa: D102
+        return super().some_rows(random) if self._sample is None else self._sample[0]
 
     def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Sum over the chunks in a tree: no worker ever holds more than a few chunks or sums."""
-        return _computed([self._tree(function, *arguments)], self.row_bytes)[0]
+        return computed([self._tree(function, *arguments)], self.row_bytes)[0]
 
     def take(self, rows: np.ndarray) -> Block:  # noqa: D102
-        return _joined(_computed(self._parts(rows), self.row_bytes))
+        if self._sample is None:
+            return self._taken(rows)
+        known, sample = self._sample
+        return sample if rows is known else some_of_block(sample, np.searchsorted(known, rows))
+
+    def _taken(self, rows: np.ndarray) -> Block:
+        return joined_blocks(computed(self._parts(rows), self.row_bytes))
 
     def take_and_reduce(  # noqa: D102
         self, rows: np.ndarray, function: Callable[..., Any], *arguments: Any
     ) -> tuple[Block, Any]:
-        *parts, total = _computed([*self._parts(rows), self._tree(function, *arguments)], self.row_bytes)
-        return _joined(parts), total
+        *parts, total = computed([*self._parts(rows), self._tree(function, *arguments)], self.row_bytes)
+        return joined_blocks(parts), total
+
+    def gathered(self, route: Callable[[Block], np.ndarray], n_buckets: int) -> Gathered:  # noqa: D102
+        n_trees = route(self.take(self.some_rows(np.random.default_rng(0))[:1])).shape[1]
+        return DaskBuckets.of(self._blocks, self.lengths, route, n_buckets, self.row_bytes + 8, n_trees)
 
     def _tree(self, function: Callable[..., Any], *arguments: Any) -> Any:
         from dask import delayed
@@ -172,7 +175,7 @@ class DaskRows(Chunks):
         ends = np.cumsum(self.lengths)
         wanted = np.split(rows, np.searchsorted(rows, ends[:-1]))
         return [
-            delayed(_some)(block, own - (end - length))
+            delayed(some_of_block)(block, own - (end - length))
             for block, own, end, length in zip(self._blocks, wanted, ends, self.lengths, strict=True)
             if len(own)
         ]
@@ -206,18 +209,40 @@ def dask_mean(values: Callable[[Any, Any], np.ndarray], X: Any, y: Any, sample_w
     rows = DaskRows(X, y, sample_weight)
     shipped = delayed(partial(_unless_empty, values, np.empty(0)), traverse=False)
     parts = zip(rows.X, rows.y, rows.weights, strict=True)
-    found = _computed([delayed(_weighted_sum)(shipped(X, y), w) for X, y, w in parts], rows.row_bytes)
+    found = computed([delayed(_weighted_sum)(shipped(X, y), w) for X, y, w in parts], rows.row_bytes)
     total, weight = np.sum(found, axis=0)
     return float(total / weight)
 
 
 def example_row(X: Any) -> Any:
-    """Return one row of zeros, with column names if X has any."""
+    """Return one made-up row, with the columns of X if these have names."""
     if hasattr(X, "chunks"):
         return np.zeros((1, *X.shape[1:]))
+    from dask.dataframe.utils import meta_nonempty
+
+    return meta_nonempty(X._meta).iloc[:1]
+
+
+def joined_blocks(parts: list[Block]) -> Block:
+    """Join blocks whose rows are numbers, or as they were given: data frames, perhaps."""
+    X = [part.X for part in parts]
+    if not hasattr(X[0], "iloc"):
+        return _joined(parts)
     import pandas as pd
 
-    return pd.DataFrame(0.0, index=[0], columns=X.columns)
+    return Block(pd.concat(X, ignore_index=True), *map(np.concatenate, list(zip(*parts, strict=True))[1:]))
+
+
+def some_of_block(block: Block, rows: np.ndarray) -> Block:
+    """Return some rows of a block, whose rows may be as they were given."""
+    return Block(*(_safe_indexing(column, rows) for column in block))
+
+
+def _rows_of_classes(reading: ChunkReader, y: Any, weights: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first rows of some classes in a chunk, as indices among the rows that count, and their classes."""
+    labels = reading.targets(y, weights)[1]
+    rows = np.concatenate([np.flatnonzero(labels == label)[:OF_EACH_CLASS] for label in classes])
+    return rows, labels[rows]
 
 
 def _whole_rows(X: Any) -> Any:
@@ -254,29 +279,18 @@ def _delayed_blocks(collection: Any) -> list[Any]:
     return list(np.ravel(collection.to_delayed()))
 
 
-def _counted(y: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return a mask of the rows with non-zero weight, and the weights."""
-    if weights is None:
-        weights = np.ones(len(y))
-    weights = check_array(weights, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight")
-    check_consistent_length(y, weights)
-    if (weights < 0).any():
-        raise ValueError("Negative values in sample_weight.")
-    return weights > 0, weights
-
-
 def _totals(y: Any, weights: Any) -> ClassTotals:
     y = np.asarray(y)
     if len(y):
         check_classification_targets(y)
-    kept, weights = _counted(y, weights)
+    kept, weights = counted(y, weights)
     return ClassTotals.of(y[kept], weights[kept])
 
 
 def _number_totals(y: Any, weights: Any) -> tuple[ClassTotals, int]:
     """Return the number and the weights of rows with a target, and the number of those without."""
     y, _ = check_numbers(y)
-    kept, weights = _counted(y, weights)
+    kept, weights = counted(y, weights)
     gaps = np.isnan(y).any(1)
     kept &= ~gaps
     return ClassTotals.of(np.zeros(int(kept.sum())), weights[kept]), int(gaps.sum())
@@ -289,31 +303,3 @@ def _weighted_sum(values: np.ndarray, weights: Any) -> tuple[float, float]:
 
 def _sum(parts: list[Any]) -> Any:
     return reduce(operator.add, parts)
-
-
-def _computed(tasks: list[Any], row_bytes: int) -> Any:
-    """Compute the tasks. On an exception (also Ctrl-C) the remaining work is released, and the cluster drops it."""
-    import dask
-
-    try:
-        return dask.compute(*tasks)
-    except MemoryError as error:
-        raise WorkerLostError(_memory_advice("A worker could not get the memory for a chunk", row_bytes)) from error
-    except Exception as error:
-        if not _is_killed_worker(error):
-            raise
-        said = f"Workers died again and again over the same chunk ({error})"
-        raise WorkerLostError(_memory_advice(said, row_bytes)) from error
-
-
-def _is_killed_worker(error: Exception) -> bool:
-    distributed = sys.modules.get("distributed")  # missing if the work was done by threads
-    return distributed is not None and isinstance(error, distributed.scheduler.KilledWorker)
-
-
-def _memory_advice(said: str, row_bytes: int) -> str:
-    return (
-        f"{said}. The chunk probably does not fit: a thousand rows take {row_bytes / 1048.576:.3g} MiB as numbers of 8 "
-        "bytes, and a worker holds two or three copies of a chunk. Use smaller chunks (X.rechunk({0: 10_000}) for an "
-        "array, X.repartition(partition_size='64MB') for a data frame), or raise memory_limit of the workers."
-    )
