@@ -8,17 +8,20 @@ import torch
 from scipy.spatial.distance import cdist
 
 from kernelwright import EmbeddingClassifier, learning, solvers
+from kernelwright.embedding import TrainingSet
 from kernelwright.errors import MemoryBudgetError
 from kernelwright.estimators import row_split
 from kernelwright.estimators.arrows import embedded_rows, embedding_of, learn, prepare, refuse_if_too_large, solve
 from kernelwright.estimators.checking import plan_of
+from kernelwright.estimators.progress import progress
 from kernelwright.features import RandomFourier
 from kernelwright.inputs.arrays import generator
 from kernelwright.inputs.dataset import Dataset
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Gaussian
-from kernelwright.learning import Given
-from kernelwright.solvers import Exact, Herding, Landmarks
+from kernelwright.learning import Choice, Given
+from kernelwright.objectives.losses import BRIER, CalibratedLogLoss
+from kernelwright.solvers import Exact, Herding, Landmarks, Tree
 from kernelwright.solvers.explicit import Explicit
 
 RNG = np.random.default_rng(0)
@@ -233,3 +236,23 @@ def test_what_is_learned_does_not_depend_on_what_groups_are_called(method):
     found = [EmbeddingClassifier(Gaussian(1.5), learn=method).fit(X, Y, groups=groups) for groups in (names, renamed)]
     assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-10)
     np.testing.assert_allclose(found[0].raw_outputs(X), found[1].raw_outputs(X), atol=1e-8)
+
+
+def test_an_open_choice_is_settled_by_the_loss_of_the_plan_and_told(monkeypatch, caplog):
+    seen = []
+
+    def settled(self, found, kernel, data, ridge, loss, generator):
+        seen.append(loss)
+        return Tree(50)
+
+    monkeypatch.setattr(solvers.Auto, "settled", settled)
+    choice = Choice(Gaussian(), 0.1, 0.0, [], "")
+    data = TrainingSet.of(torch.zeros(3, 1, dtype=torch.float64), torch.eye(3, dtype=torch.float64))
+    made = plan()
+    with progress(1):
+        assert repr(made.settled(Landmarks(5), choice, data, torch.Generator())) == "Tree(leaf=50)"
+        own = replace(made, loss=BRIER)
+        own.settled(Landmarks(5), choice, data, torch.Generator())
+    assert isinstance(seen[0], CalibratedLogLoss)
+    assert seen[1] is BRIER
+    assert any("takes the place of Landmarks(n=5)" in each for each in caplog.messages)

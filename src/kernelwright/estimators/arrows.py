@@ -31,7 +31,7 @@ from kernelwright.learning import Choice, LearningMethod, LearningTask, Step, ch
 from kernelwright.learning.collapse import warn_of_lonely_rows
 from kernelwright.numerics.memory import check_memory
 from kernelwright.numerics.threads import threads_for
-from kernelwright.objectives.losses import Loss
+from kernelwright.objectives.losses import CalibratedLogLoss, Loss
 from kernelwright.solvers import Solution, Solver
 from kernelwright.solvers.explicit import Explicit
 from kernelwright.solvers.solution import LEFT_OUT_ROWS
@@ -89,6 +89,15 @@ class FitPlan:
         size = solver.size(n_rows)
         logger.info("%d rows: solver %s%s", n_rows, solver.word, "" if size == n_rows else f" of size {size}")
         return solver
+
+    def settled(self, solver: Solver, choice: Choice, data: TrainingSet, random: torch.Generator) -> Solver:
+        """Return the solver for the learned kernel: "auto" may compare two of them at rows that are held out."""
+        with torch.no_grad(), threads_for(0):
+            loss = self.loss or CalibratedLogLoss()
+            chosen = self.solver.settled(solver, choice.kernel, data, choice.ridge, loss, random)
+        if chosen is not solver:
+            logger.info("%s has less loss at held-out rows and takes the place of %s", chosen, solver)
+        return chosen
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class EmbeddingClassifier(ProbabilityClassifier, ClassesCompressed, EmbeddingEst
         Strings are short forms of objects, such as ``Rademacher(complexity_weight="4e/n")``.
     solver : str or object of :mod:`kernelwright.solvers`, default="auto"
         How the embedding of all rows is solved: "exact", "tree", "nystroem" (``Landmarks(n)``), "fourier", "herding",
-        or "auto": exact up to 8000 rows, landmarks beyond, a tree from 20,000 rows on.
+        or "auto": exact up to 8000 rows; beyond, landmarks or a tree, as held-out rows decide; a tree from 20,000 on.
     ridge : float or "auto", default="auto"
         lambda: the initial value if it is learned, otherwise the value itself.
     probability : {"auto", "power", "softmax", "clip"} or estimator, default="auto"
@@ -200,6 +200,7 @@ class EmbeddingClassifier(ProbabilityClassifier, ClassesCompressed, EmbeddingEst
                 plan = restarted(plan, self, data.scaler)
                 solver, scaler = plan.solver_for(len(data.embedded), data.embedded.points), data.scaler
                 choice = learn(data.learned, plan, solver, random)
+                solver = plan.settled(solver, choice, data.embedded, random)
                 solution = solve(choice, data.embedded, solver, random)
                 embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)
                 apart = rows_apart(X, y, kept, parts.held)

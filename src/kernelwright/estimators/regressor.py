@@ -196,6 +196,7 @@ class EmbeddingRegressor(PredictsNumbers):
                 plan = for_numbers(restarted(plan, self, data.scaler), targets)
                 solver, scaler = plan.solver_for(len(data.embedded), data.embedded.points), data.scaler
                 choice = learn(*learned_from(data.learned, plan, how), solver, random)
+                solver = plan.settled(solver, choice, data.embedded, random)
                 solution = solve(choice, data.embedded, solver, random)
                 embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)
                 apart = rows_apart(X, y, kept, parts.held)

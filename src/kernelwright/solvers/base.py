@@ -17,6 +17,7 @@ from kernelwright.errors import PrecisionWarning
 from kernelwright.inputs.options import Option
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.memory import free_memory
+from kernelwright.objectives.losses import Loss
 from kernelwright.solvers.solution import Columns, Solution, SolvedColumns
 
 __all__ = ["PRECISIONS", "Solver", "usual_landmarks", "warn_of_fallback"]
@@ -56,6 +57,18 @@ class Solver(Option):
     def for_rows(self, n_rows: int, *, divisible: bool = True) -> Solver:
         """Return the solver for this number of rows, which a tree can divide or not: itself, unless it chooses one."""
         return self
+
+    def settled(
+        self,
+        found: Solver,
+        kernel: Kernel,
+        data: TrainingSet,
+        ridge: float,
+        loss: Loss,
+        generator: torch.Generator,
+    ) -> Solver:
+        """Return the solver for these rows, once the kernel is learned; ``found`` is that of their number."""
+        return found
 
     def share_kept(self, n_rows: int) -> float:
         """Return the share of the rows that the solution keeps as points; zero if it uses features or picks rows."""

@@ -27,7 +27,7 @@ STEP = 0.01  # a smaller rise of the left-out loss does not yet end the search f
 DOUBT = 0.3  # part of a row added to the targets, without which separable rows would need infinite slopes
 ENOUGH_ROWS = 500  # a fifth of so many rows can choose the penalty; with fewer, all rows do, in ten folds
 FOLDS, FOLDS_OF_FEW = 5, 10
-MOST_ROWS = 5000  # of rows that need not be left out
+MOST_ROWS = 5000  # to learn from, where not every row must be left out
 LARGEST = 3e7  # rows x columns x classes x folds
 CURVATURE = 0.25  # of the loss in the logits, at most; it only sets the units of the search
 SEARCH = {"maxiter": 50, "maxcor": 10, "ftol": 1e-5, "gtol": 1e-5}
@@ -105,8 +105,9 @@ def fit_line(fitted: TrainingSet, judged: TrainingSet, log_p: Tensor) -> Logisti
     penalties: Sequence[float] = PENALTIES
     if own and not few:
         first = fold == 0
-        some = judged.subset(first)
-        penalty, line = _best_line(fitted, seen[:, :1], penalties, some, fold[first])
+        some, taught = judged.subset(first), fitted.subset(~first).sample(MOST_ROWS, random)
+        alone = torch.ones(len(taught), 1, dtype=torch.float64)
+        penalty, line = _best_line(taught, alone, penalties, some, fold[first])
         if not weight_of_line(log_p[first], line.left_out, some):
             return None
         penalties = [penalty]
