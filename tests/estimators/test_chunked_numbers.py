@@ -90,8 +90,6 @@ def test_data_frames_weights_and_gaps(few_gathered):
 
 def test_what_chunks_cannot_do_is_refused():
     chunks = da.from_array(X, chunks=(500, 3))
-    with pytest.raises(ValueError, match="This needs explicit features"):
-        EmbeddingRegressor().fit(chunks, Y)
     with pytest.raises(ValueError, match="'groups' is not supported"):
         explicit().fit(chunks, Y, groups=np.arange(2000))
     text = Y.astype(object)

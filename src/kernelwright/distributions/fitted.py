@@ -20,7 +20,7 @@ from kernelwright.distributions.shape import ResidualShape
 from kernelwright.distributions.target import TargetScale
 from kernelwright.storage.saved import saved
 
-__all__ = ["LARGEST_WEIGHT", "DistributionLink", "LeftOutTarget", "fit_distribution", "log_residuals"]
+__all__ = ["LARGEST_WEIGHT", "DistributionLink", "LeftOutTarget", "fit_distribution", "log_residuals", "residual_floor"]
 
 JUDGED = 2000  # left-out rows that are enough to weigh the two parts
 MANY = 1000  # left-out rows whose coverage says what that of new rows will be
@@ -143,11 +143,15 @@ class LeftOutTarget:
 
 
 def log_residuals(residuals: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return ``log(|r| + floor)``; the floor, half of a small quantile of ``|r|``, keeps zeros from ruling the mean."""
+    """Return ``log(|r| + floor)``; the floor keeps zeros from ruling the mean."""
+    return np.log(np.abs(residuals) + residual_floor(residuals, weights))
+
+
+def residual_floor(residuals: np.ndarray, weights: np.ndarray) -> float:
+    """Return half of a small quantile of ``|r|``, or a small part of its root mean square."""
     size = np.abs(residuals)
     floor = 0.5 * np.quantile(size, 0.05) if len(size) else 0.0
-    floor = max(float(floor), 1e-3 * float(np.sqrt(np.average(size**2, weights=weights))), 1e-9)
-    return np.log(size + floor)
+    return max(float(floor), 1e-3 * float(np.sqrt(np.average(size**2, weights=weights))), 1e-9)
 
 
 def fit_distribution(

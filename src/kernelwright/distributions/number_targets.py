@@ -50,3 +50,8 @@ class NumberTargets:
     def strata(self, y: np.ndarray) -> Tensor:
         """Return the stratum of each row."""
         return torch.from_numpy(np.searchsorted(self.edges, y[:, 0], side="left"))
+
+    @property
+    def n_strata(self) -> int:
+        """The number of ranges between the edges."""
+        return len(self.edges) + 1

@@ -6,7 +6,7 @@ They do not depend on classes: the targets are passed in, and the link is fitted
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,14 +16,12 @@ from torch import Tensor
 
 from kernelwright.embedding.fitted import EmbeddedRows, FittedEmbedding
 from kernelwright.embedding.partition import divisible
-from kernelwright.embedding.primal import FeatureSums
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.estimators.progress import logger
 from kernelwright.estimators.row_split import RowSplit
-from kernelwright.estimators.streaming import PointSums, RunningEmbedding, known_beforehand, sum_points
-from kernelwright.inputs.blocks import Chunks
 from kernelwright.inputs.coordinates import TableCoordinates
 from kernelwright.inputs.dataset import Dataset
+from kernelwright.inputs.frames.given_rows import GivenRows, training_rows
 from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.inputs.targets import Targets
 from kernelwright.kernels import FeatureKernel, Kernel, Tabular
@@ -34,17 +32,15 @@ from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import CalibratedLogLoss, Loss
 from kernelwright.solvers import Solution, Solver
 from kernelwright.solvers.explicit import Explicit
-from kernelwright.solvers.solution import LEFT_OUT_ROWS
 
 __all__ = [
     "FitPlan",
     "Prepared",
     "choose_for",
-    "described_rows",
     "embedded_rows",
     "embedding_of",
-    "fit_chunks",
     "gather",
+    "given_rows",
     "has_fixed_kernel",
     "learn",
     "prepare",
@@ -74,6 +70,8 @@ class FitPlan:
     averages: bool = True  # whether the default kernel is drawn towards equal length scales
     fine_steps: int | None = None  # of the default recipe; None: as it has them for classes
     means: bool = False  # whether categories may have mean targets as coordinates
+    # The rows next to each of some points, if the kernel is learned from a sample of far more rows.
+    nearest: Callable[[Kernel, Tensor, int], Iterable[TrainingSet]] | None = None
 
     @property
     def explicit(self) -> bool:
@@ -122,11 +120,11 @@ def prepare(rows: Dataset, parts: RowSplit, plan: FitPlan) -> Prepared:
     return Prepared(scaler, learned, embedded, place)
 
 
-def described_rows(rows: Dataset | Chunks, parts: RowSplit) -> Dataset:
-    """Return the rows that describe the targets: a sample of chunks, or all rows but those held out."""
-    if isinstance(rows, Chunks):
-        return Dataset.of(rows.take(rows.some_rows(np.random.default_rng(0))))
-    return rows.subset(np.union1d(parts.learned, parts.solved))
+def given_rows(model: Any, plan: FitPlan, X: Any) -> GivenRows:
+    """Return the rows, read as codes if they are a data frame."""
+    if not plan.kernel.takes_vectors:
+        return GivenRows(X)
+    return training_rows(X, categorical=model.categorical, keep=model.keep, gaps=plan.default_kernel)
 
 
 def _refuse_one_class(y: np.ndarray, plan: FitPlan) -> None:
@@ -200,6 +198,7 @@ def choose_for(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.G
         views=plan.default_kernel,
         average=plan.averages and plan.default_kernel and solver.word == "exact",
         fine_steps=plan.fine_steps,
+        nearest=plan.nearest,
     )
     return choose(plan.method, task)
 
@@ -239,33 +238,6 @@ def embedding_of(
         jitter=solution.jitter,
         trees=solution.trees,
     )
-
-
-def fit_chunks(
-    chunks: Chunks, plan: FitPlan, n_features: int, random: torch.Generator
-) -> tuple[Choice, RunningEmbedding, EmbeddedRows]:
-    """Learn the hyperparameters from a random sample and sum up all rows; in one pass if nothing is learned."""
-    kernel = plan.kernel
-    assert isinstance(kernel, FeatureKernel)
-    seed = int(torch.randint(2**31 - 1, (), generator=random))
-    some, sums = chunks.some_rows(np.random.default_rng(seed)), None
-    if known_beforehand(kernel, learns=plan.method.word != "given", scale=plan.scale):
-        kernel.prepare_(torch.empty(0, n_features, dtype=torch.float64))
-        sample, sums = chunks.take_and_reduce(some, sum_points, kernel, None, plan.targets)
-    else:
-        sample = chunks.take(some)
-    data, place, scaler = gather(Dataset.of(sample), plan)
-    rows = EmbeddedRows.of(np.ones(len(place), dtype=bool), place, sample.weights, data)
-    choice = learn(data, plan, Explicit(), random)
-    found: PointSums = sums or chunks.map_reduce(sum_points, choice.kernel, scaler, plan.targets)
-    ridge = choice.ridge
-    if plan.method.learns and plan.method.mini_batches is None:
-        ridge *= data.total_weight / found.moments.total  # n lambda is the same for the sample and for all rows
-    kept = data.sample(LEFT_OUT_ROWS, random)
-    summed = FeatureSums(found.moments, kept, len(chunks), found.low, found.high)
-    assert isinstance(choice.kernel, FeatureKernel)
-    drawn = plan.method.shrinks_to_frequencies
-    return choice, RunningEmbedding(choice.kernel, scaler, plan.targets, summed, ridge, drawn).with_prior(), rows
 
 
 def has_fixed_kernel(plan: FitPlan, scaler: Any) -> bool:

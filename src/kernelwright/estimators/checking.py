@@ -11,16 +11,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from kernelwright.estimators.arrows import FitPlan
+from kernelwright.estimators.arrows import FitPlan, given_rows
+from kernelwright.estimators.dask_checks import check_dask_numbers, check_dask_rows, refuse_groups_on_dask
 from kernelwright.estimators.progress import with_lines
 from kernelwright.features import FeatureMap
 from kernelwright.features.nystroem import Nystroem
-from kernelwright.inputs.arrays import seed_of, validate_data
+from kernelwright.inputs.arrays import seed_of
 from kernelwright.inputs.blocks import Block, Chunks, SlicedRows
-from kernelwright.inputs.dask_rows import DaskRows, example_row, is_dask
+from kernelwright.inputs.dask_rows import is_dask
 from kernelwright.inputs.dataset import ClassInfo, Dataset, check_classes, check_rows, counted_groups
 from kernelwright.inputs.frames.given import is_frame, pandas_frame
-from kernelwright.inputs.frames.given_rows import GivenRows, training_rows
+from kernelwright.inputs.frames.given_rows import GivenRows
 from kernelwright.inputs.layout import TableLayout
 from kernelwright.inputs.numbers import NumberInfo, check_numbers, warn_of_numbers, weights_of_numbers, without_gaps
 from kernelwright.inputs.sparse_tables import check_sparse, is_sparse
@@ -99,9 +100,8 @@ def check(
     shares = plan.method.kernel_share is not None or plan.method.holdout_share is not None
     sums_suffice = plan.explicit and not shares
     if is_dask(X):
-        if groups is not None:
-            raise ValueError("'groups' is not supported for Dask collections: a group would have to be in one place.")
-        return _check_chunks(model, X, y, sample_weight, sums_suffice=sums_suffice)
+        refuse_groups_on_dask(groups)
+        return check_dask_rows(model, plan, X, y, sample_weight, shares=shares)
     kernel, rows_given = plan.kernel, given_rows(model, plan, X)
     X, y = checked(model, plan, rows_given, y)
     info, labels, weights, kept = check_classes(y, sample_weight, model.class_weight, model)
@@ -115,13 +115,6 @@ def check(
     chunks = SlicedRows(Block(rows.X, labels, weights))
     many = sums_suffice and groups is None and rows.layout is None and len(chunks) > chunks.n_gathered
     return chunks if many else rows, info, kept
-
-
-def given_rows(model: Any, plan: FitPlan, X: Any) -> GivenRows:
-    """Return the rows, read as codes if they are a data frame."""
-    if not plan.kernel.takes_vectors:
-        return GivenRows(X)
-    return training_rows(X, categorical=model.categorical, keep=model.keep, gaps=plan.default_kernel)
 
 
 def checked(model: Any, plan: FitPlan, rows: GivenRows, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
@@ -151,15 +144,8 @@ def check_number_rows(
     shares = plan.method.kernel_share is not None or plan.method.holdout_share is not None
     sums_suffice = plan.explicit and not shares
     if is_dask(X):
-        if groups is not None:
-            raise ValueError("'groups' is not supported for Dask collections: a group would have to be in one place.")
-        refuse_kernel_on_dask(sums_suffice=sums_suffice)
-        validate_data(model, example_row(X), skip_check_array=True)  # names and number of columns
-        chunks, weighted = DaskRows.read_numbers(X, y, sample_weight)
-        unit = float(chunks.factors[0])
-        info, kept = NumberInfo(1, True, weighted, unit), np.ones(len(chunks), dtype=bool)
-        few = len(chunks) <= chunks.n_gathered
-        return Dataset.of(chunks.take(np.arange(len(chunks)))) if few else chunks, info, kept
+        refuse_groups_on_dask(groups)
+        return check_dask_numbers(model, plan, X, y, sample_weight, shares=shares)
     numbers, one_column = check_numbers(y)
     X = pandas_frame(X) if is_frame(X) and not hasattr(X, "iloc") else X
     X, numbers, sample_weight, groups, there = without_gaps(X, numbers, sample_weight, groups)
@@ -184,27 +170,6 @@ def check_number_rows(
     sliced = SlicedRows(Block(rows.X, rows.y, weights))
     many = sums_suffice and groups is None and layout is None and len(sliced) > sliced.n_gathered
     return sliced if many else rows, info, kept
-
-
-def refuse_kernel_on_dask(*, sums_suffice: bool) -> None:
-    """Raise an error unless sums over the rows are enough."""
-    if not sums_suffice:
-        raise ValueError(
-            "Rows in a Dask collection are summed up where they are. This needs explicit features, such as "
-            "features=RandomFourier(1000), without kernel_share and holdout_share. For an embedding by a kernel "
-            "load the rows into memory: fit(X.compute(), y.compute())."
-        )
-
-
-def _check_chunks(
-    model: Any, X: Any, y: Any, sample_weight: Any, *, sums_suffice: bool
-) -> tuple[Dataset | Chunks, ClassInfo, np.ndarray]:
-    refuse_kernel_on_dask(sums_suffice=sums_suffice)
-    validate_data(model, example_row(X), skip_check_array=True)  # names and number of columns
-    chunks, classes, weighted = DaskRows.read(X, y, sample_weight, model.class_weight, model)
-    info, kept = ClassInfo(classes, chunks.factors, weighted), np.ones(len(chunks), dtype=bool)
-    few = len(chunks) <= chunks.n_gathered
-    return Dataset.of(chunks.take(np.arange(len(chunks)))) if few else chunks, info, kept
 
 
 def plan_of(model: Any, *, warm: bool = False, sparse: bool = False) -> FitPlan:

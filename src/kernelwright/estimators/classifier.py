@@ -11,11 +11,12 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kernelwright.embedding.fitted import LeftOutRows
-from kernelwright.estimators.arrows import FitPlan, embedded_rows, embedding_of, fit_chunks, learn, prepare, solve
+from kernelwright.estimators.arrows import FitPlan, embedded_rows, embedding_of, learn, prepare, solve
 from kernelwright.estimators.bad_fit import warn_of_bad_fit
 from kernelwright.estimators.batches import WithFeatures, add_rows, check_named, first_rows, widened
 from kernelwright.estimators.calibrating import Calibrated, calibrate, complexity_of, judge, risk_terms, warn_if_flipped
 from kernelwright.estimators.checking import asked_for, check, plan_of, restarted, settings_of, start_of
+from kernelwright.estimators.chunked import fit_chunks
 from kernelwright.estimators.compressing import ClassesCompressed
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS, EmbeddingEstimator
 from kernelwright.estimators.importance import rows_apart
@@ -33,7 +34,6 @@ from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Kernel
 from kernelwright.learning import Choice, LearningMethod, Step, learning_method
 from kernelwright.solvers import Solution, Solver
-from kernelwright.solvers.explicit import Explicit
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.bounds import LeftOutLoss
 from kernelwright.uncertainty.risk import means_of_groups
@@ -191,9 +191,9 @@ class EmbeddingClassifier(ProbabilityClassifier, ClassesCompressed, EmbeddingEst
             plan = replace(plan, targets=ClassTargets(len(info.classes)))
             random, held, apart = generator(self.random_state), None, None
             if isinstance(rows, Chunks):
-                choice, running, embedded = fit_chunks(rows, plan, self.n_features_in_, random)
-                solver, scaler, choice = Explicit(), running.scaler, replace(choice, ridge=running.ridge)
-                solution = running.solution()
+                found = fit_chunks(rows, plan, self.n_features_in_, random)
+                choice, solution, scaler = found.choice, found.solution, found.scaler
+                embedded, solver = found.rows, found.solver
             else:
                 parts = split(rows, plan.method, plan.random_state)
                 data = prepare(rows, parts, with_means_that_pay(rows, parts, plan))

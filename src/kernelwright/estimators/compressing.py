@@ -17,7 +17,8 @@ from kernelwright.embedding.compression import Compressed, Compression, Fold, co
 from kernelwright.embedding.fitted import EmbeddedRows, FittedEmbedding, LeftOutRows
 from kernelwright.embedding.support import KernelSupport
 from kernelwright.embedding.training_set import TrainingSet
-from kernelwright.estimators.regression import NOISES, predictions_of
+from kernelwright.estimators.regression import NOISES
+from kernelwright.estimators.spread import predictions_of
 from kernelwright.inputs.coordinates import TableCoordinates
 from kernelwright.inputs.scaling import TableViews
 from kernelwright.kernels import Kernel, Tabular

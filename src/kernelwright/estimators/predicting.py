@@ -18,7 +18,7 @@ from kernelwright.estimators.compressing import NumbersCompressed
 from kernelwright.estimators.embedded import EmbeddingEstimator
 from kernelwright.estimators.importance import MeasuresColumns
 from kernelwright.estimators.number_bounds import number_bound
-from kernelwright.estimators.regression import predictions_of
+from kernelwright.estimators.spread import predictions_of
 from kernelwright.inputs.any_targets import check_levels
 from kernelwright.inputs.arrays import random_numbers
 from kernelwright.inputs.dask_rows import is_dask

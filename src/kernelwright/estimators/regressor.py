@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from kernelwright.distributions.fitted import DistributionLink
 from kernelwright.distributions.number_targets import NumberTargets
 from kernelwright.distributions.options import Distribution, distribution_of
 from kernelwright.estimators.arrows import (
-    described_rows,
     embedded_rows,
     embedding_of,
-    fit_chunks,
     has_fixed_kernel,
     learn,
     prepare,
@@ -28,20 +27,16 @@ from kernelwright.estimators.checking import (
     settings_of,
     start_of,
 )
+from kernelwright.estimators.chunked import described_rows, fit_chunks
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS
 from kernelwright.estimators.importance import rows_apart
 from kernelwright.estimators.mean_targets import with_means_that_pay
 from kernelwright.estimators.number_batches import add_numbers, described_again, first_numbers
 from kernelwright.estimators.predicting import PredictsNumbers
 from kernelwright.estimators.progress import progress
-from kernelwright.estimators.regression import (
-    for_numbers,
-    learned_from,
-    spread_of,
-    target_scales,
-    with_columns,
-)
+from kernelwright.estimators.regression import for_numbers, learned_from, target_scales
 from kernelwright.estimators.row_split import RowSplit, split
+from kernelwright.estimators.spread import spread_of, with_columns
 from kernelwright.estimators.streaming import RunningEmbedding
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
@@ -188,9 +183,9 @@ class EmbeddingRegressor(PredictsNumbers):
             targets = NumberTargets.of(target_scales(sample, plan, how, random), sample.y)
             plan = for_numbers(plan, targets)
             if isinstance(rows, Chunks):
-                choice, running, embedded = fit_chunks(rows, plan, self.n_features_in_, random)
-                solver, scaler, solution = Explicit(), running.scaler, running.solution()
-                choice = replace(choice, ridge=running.ridge)
+                found = fit_chunks(rows, plan, self.n_features_in_, random, more=True)
+                choice, solution, scaler, more = found.choice, found.solution, found.scaler, found.more
+                embedded, solver = found.rows, found.solver
             else:
                 data = prepare(rows, parts, with_means_that_pay(rows, parts, plan))
                 plan = for_numbers(restarted(plan, self, data.scaler), targets)
@@ -198,10 +193,11 @@ class EmbeddingRegressor(PredictsNumbers):
                 choice = learn(*learned_from(data.learned, plan, how), solver, random)
                 solver = plan.settled(solver, choice, data.embedded, random)
                 solution = solve(choice, data.embedded, solver, random)
+                more = partial(solver.more, choice.kernel, solution)
                 embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)
                 apart = rows_apart(X, y, kept, parts.held)
             embedding = embedding_of(solution, choice, scaler=scaler, rows=embedded, solver=solver)
-            spread = spread_of(choice.kernel, solution, solver, targets, how)
+            spread = spread_of(choice.kernel, solution, more, targets, how)
             self.embedding_ = with_columns(embedding, spread)
             self.links_, self.left_out_, self.targets_, self._info = spread.links, spread.left_out, targets, info
             self._fixed_kernel = has_fixed_kernel(plan, scaler)
@@ -263,7 +259,8 @@ class EmbeddingRegressor(PredictsNumbers):
         how = distribution_of(self.distribution, type(self).__name__)
         solution, before = running.solution(), self.embedding_
         targets = described_again(self.targets_, solution.fitted_rows, how)
-        spread = spread_of(running.kernel, solution, Explicit(), targets, how)
+        more = partial(Explicit().more, running.kernel, solution)
+        spread = spread_of(running.kernel, solution, more, targets, how)
         self.embedding_ = with_columns(running.embedding(before, solution), spread)
         self.links_, self.left_out_, self.targets_ = spread.links, spread.left_out, targets
         self._info = replace(self._info, weighted=self._info.weighted or running.weighted)

@@ -37,10 +37,10 @@ class Gathered(ABC):
 
     @abstractmethod
     def map(self, function: Callable[..., Any], given: Callable[[int], Any] | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield the number of each bucket, in any order, with ``function(number, block, rows, given(number))``.
+        """Yield the number of each bucket that has rows, with ``function(number, block, rows, given(number))``.
 
-        ``rows`` are the indices of the rows among the rows of all chunks, in increasing order. ``given`` is called
-        where the results are wanted; without it the last argument is None.
+        They may come in any order. ``rows`` are the indices of the rows among the rows of all chunks, in increasing
+        order. ``given`` is called where the results are wanted; without it the last argument is None.
         """
 
 
@@ -62,6 +62,10 @@ class Chunks:
     def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Sum ``function(block, *arguments)`` over all chunks."""
         raise NotImplementedError
+
+    def reduce_targets(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Sum ``function(labels, weights, *arguments)`` over all chunks; subclasses need not read the inputs."""
+        return self.map_reduce(_of_targets, function, *arguments)
 
     def take(self, rows: np.ndarray) -> Block:
         """Return some of the rows, by their indices in increasing order."""
@@ -96,6 +100,8 @@ class SortedRows(Gathered):
         self, function: Callable[..., Any], given: Callable[[int], Any] | None = None
     ) -> Iterator[tuple[int, Any]]:
         for number, rows in enumerate(np.split(self.order, self.sizes.cumsum()[:-1])):
+            if not len(rows):
+                continue
             more = None if given is None else given(number)
             yield number, function(number, _some(self.rows, rows), rows, more)
 
@@ -120,6 +126,10 @@ class SlicedRows(Chunks):
 
     def take(self, rows: np.ndarray) -> Block:  # noqa: D102
         return Block(*(column[rows] for column in self.rows))
+
+
+def _of_targets(block: Block, function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(block.labels, block.weights, *arguments)
 
 
 def _joined(blocks: Iterable[Block]) -> Block:

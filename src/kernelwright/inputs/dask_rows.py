@@ -143,6 +143,14 @@ class DaskRows(Chunks):
         known, sample = self._sample
         return sample if rows is known else some_of_block(sample, np.searchsorted(known, rows))
 
+    def reduce_targets(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: D102
+        from dask import delayed
+
+        shipped = delayed(partial(_function_of_targets, self._reading, function), traverse=False)
+        parts = zip(self.y, self.weights, self.lengths, strict=True)
+        level = [shipped(y, weights, *arguments) for y, weights, length in parts if length]
+        return computed([_summed(level)], self.row_bytes)[0]
+
     def _taken(self, rows: np.ndarray) -> Block:
         return joined_blocks(computed(self._parts(rows), self.row_bytes))
 
@@ -165,9 +173,7 @@ class DaskRows(Chunks):
             for block, length in zip(self._blocks, self.lengths, strict=True)
             if length
         ]
-        while len(level) > 1:
-            level = [delayed(_sum)(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
-        return level[0]
+        return _summed(level)
 
     def _parts(self, rows: np.ndarray) -> list[Any]:
         from dask import delayed
@@ -299,6 +305,21 @@ def _number_totals(y: Any, weights: Any) -> tuple[ClassTotals, int]:
 def _weighted_sum(values: np.ndarray, weights: Any) -> tuple[float, float]:
     weights = np.ones(len(values)) if weights is None else np.asarray(weights)
     return float(values @ weights), float(weights.sum())
+
+
+def _function_of_targets(
+    reading: BlockReader, function: Callable[..., Any], y: Any, weights: Any, *arguments: Any
+) -> Any:
+    return function(*reading.targets(y, weights)[1:], *arguments)
+
+
+def _summed(level: list[Any]) -> Any:
+    """Sum delayed objects in a tree."""
+    from dask import delayed
+
+    while len(level) > 1:
+        level = [delayed(_sum)(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
+    return level[0]
 
 
 def _sum(parts: list[Any]) -> Any:

@@ -27,6 +27,10 @@ class Targets(Protocol):
         """Return the stratum of each target; samples and folds are stratified by it."""
 
     @property
+    def n_strata(self) -> int:
+        """The number of strata."""
+
+    @property
     def needs_two_values(self) -> bool:
         """Whether nothing can be learned from targets that are all equal."""
 
@@ -51,3 +55,8 @@ class ClassTargets:
     def strata(self, y: np.ndarray) -> Tensor:
         """Return the class index."""
         return torch.from_numpy(y)
+
+    @property
+    def n_strata(self) -> int:
+        """The number of classes."""
+        return self.n_classes

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
 import torch
 from sklearn.utils._param_validation import Interval
+from torch import Tensor
 
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.inputs.options import Option
@@ -42,6 +43,8 @@ class LearningTask:
     views: bool = False  # points are the views of a table: the default recipe may add a linear trend
     average: bool = False  # the default recipe returns a kernel between those of its two stages
     fine_steps: int | None = None  # of the last stage of the default recipe
+    # The rows next to each of some points, if the data are a sample of far more rows.
+    nearest: Callable[[Kernel, Tensor, int], Iterable[TrainingSet]] | None = None
 
     @property
     def start_ridge(self) -> float:

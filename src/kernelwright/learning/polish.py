@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -128,13 +129,17 @@ def neighbourhoods(task: LearningTask, kernel: Kernel) -> list[Neighbourhood]:
     size = max(2, min(size, len(data) // 2))
     centres = torch.randperm(len(data), generator=generator)[:n_blocks]
     found = []
-    for centre in centres.tolist():
-        near = kernel.local.forward(data.points[[centre]], data.points)[0].argsort(descending=True, stable=True)
-        rows = data.subset(near[:size].sort().values)
+    for rows in (task.nearest or partial(_nearest, data))(kernel, data.points[centres], size):
         n_landmarks = max(1, round(task.kept * size))
         drawn = torch.randperm(size, generator=generator)[:n_landmarks].sort().values
         found.append(Neighbourhood(rows, drawn if n_landmarks < size else None))
     return found
+
+
+def _nearest(data: TrainingSet, kernel: Kernel, centres: Tensor, size: int) -> Iterator[TrainingSet]:
+    for centre in centres:
+        near = kernel.local.forward(centre[None], data.points)[0].argsort(descending=True, stable=True)
+        yield data.subset(near[:size].sort().values)
 
 
 def descend(

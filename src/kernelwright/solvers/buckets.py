@@ -8,8 +8,9 @@ the same partition, kernel and n lambda the solution is the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -17,18 +18,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kernelwright.embedding.fitted import EmbeddedRows
 from kernelwright.embedding.partition import RowPartition, all_axes, grafted, grow_along, random_axes
 from kernelwright.embedding.support import KernelSupport
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.embedding.tree import Trees, solve_tree
-from kernelwright.inputs.blocks import Block
+from kernelwright.inputs.blocks import Block, Gathered
 from kernelwright.inputs.targets import Targets
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.threads import threads_for
-from kernelwright.solvers.solution import Solution
+from kernelwright.solvers.solution import Columns, Solution, SolvedColumns
 from kernelwright.uncertainty.links import LeftOutOutputs
 
-__all__ = ["BucketSolver", "CollectedTrees", "SolvedBucket", "grow_stems"]
+__all__ = ["BucketSolver", "CollectedTrees", "MoreColumns", "SolvedBucket", "SolvedColumnsOfBucket", "grow_stems"]
 
 BUCKET_LEAVES = 32  # leaves of a bucket, about
 LEAST_SAMPLED = 50  # rows of the sample in a bucket, about: its number of rows then differs by a seventh
@@ -59,7 +61,9 @@ class SolvedBucket:
     threshold: np.ndarray
     children: np.ndarray
     starts: np.ndarray
-    points: np.ndarray  # of buckets of the first tree, none of the others
+    points: np.ndarray  # of buckets of the first tree, none of the others; and so are the next two
+    weights: np.ndarray
+    strata: np.ndarray
     coefficients: np.ndarray
     left_out: np.ndarray
     nearest: np.ndarray
@@ -109,21 +113,62 @@ class BucketSolver:
         """Grow the branch of a bucket and solve its leaves."""
         tree = self.tree_of(bucket)
         with torch.no_grad(), threads_for(min(len(rows), self.leaf)):
-            data = self._rows(block)
-            branch = grow_along(data.points, self.stems[tree].axes, self.leaf)
+            data, branch = self.grown(bucket, block)
             solved = solve_tree(self.kernel, data, self.noise / data.total_weight, branch)
         order = branch.order.numpy()
         parts = (branch.axis, branch.threshold, branch.children, branch.starts)
-        points = data.points[branch.order] if tree == 0 else data.points[:0]
+        kept = branch.order if tree == 0 else branch.order[:0]
+        of_rows = (data.points[kept].to(self.dtype), data.weights[kept], data.strata[kept])
         columns = (solved.coefficients, solved.left_out, solved.nearest)
-        found = (points.to(self.dtype), *(column[branch.order] for column in columns))
+        found = (*of_rows, *(column[branch.order] for column in columns))
         numbers = (np.array(number) for number in (solved.squared_norm, solved.jitter))
         return SolvedBucket(rows[order], *(each.numpy() for each in (*parts, *found)), *numbers)
 
-    def _rows(self, block: Block) -> TrainingSet:
+    def grown(self, bucket: int, block: Block) -> tuple[TrainingSet, RowPartition]:
+        """Return the rows of a bucket and its branch."""
+        data = self.training_set(block)
+        return data, grow_along(data.points, self.stems[self.tree_of(bucket)].axes, self.leaf)
+
+    def training_set(self, block: Block) -> TrainingSet:
+        """Return rows with their targets, as they are solved."""
         weights, strata = torch.from_numpy(block.weights), self.targets.strata(block.labels)
         targets = self.targets.encode(block.labels)
         return TrainingSet.of(self.points(block.X), targets, weights=weights, prior=self.prior, strata=strata)
+
+
+@dataclass(frozen=True)
+class SolvedColumnsOfBucket:
+    """More columns of a bucket; rows are in the order of the branch's leaves."""
+
+    rows: np.ndarray
+    coefficients: np.ndarray
+    left_out: np.ndarray
+
+
+@dataclass(frozen=True)
+class MoreColumns:
+    """Solves for more columns in a bucket: its branch grows again, as it grew before."""
+
+    solver: BucketSolver
+    columns: tuple[Columns, ...]  # what their targets are is said by their rules
+    noises: tuple[float, ...]  # n lambda of each
+
+    def solve(self, bucket: int, block: Block, rows: np.ndarray, left_out: np.ndarray) -> SolvedColumnsOfBucket:
+        """Solve, given the left-out outputs of the rows; columns of the same ridge share their factors."""
+        solver, found = self.solver, dict[int, tuple[Tensor, Tensor]]()
+        with torch.no_grad(), threads_for(min(len(rows), solver.leaf)):
+            data, branch = solver.grown(bucket, block)
+            targets = [each.of_rows(block.labels, left_out) for each in self.columns]
+            for noise in set(self.noises):
+                places = [place for place, own in enumerate(self.noises) if own == noise]
+                priors = [self.columns[place].prior for place in places]
+                own = replace(data, targets=torch.cat([targets[place] for place in places], 1), prior=torch.cat(priors))
+                solved = solve_tree(solver.kernel, own, noise / own.total_weight, branch)
+                sizes = [len(prior) for prior in priors]
+                V, outputs = (each[branch.order].split(sizes, 1) for each in (solved.coefficients, solved.left_out))
+                found |= dict(zip(places, zip(V, outputs, strict=True), strict=True))
+        V, outputs = (torch.cat(parts, 1).numpy() for parts in zip(*map(found.get, sorted(found)), strict=True))
+        return SolvedColumnsOfBucket(rows[branch.order.numpy()], V, outputs)
 
 
 class CollectedTrees:
@@ -132,23 +177,37 @@ class CollectedTrees:
     Parameters
     ----------
     solver : BucketSolver
-    sizes : ndarray
-        The number of rows in each bucket.
+    gathered : Gathered
+        The rows, brought together in buckets.
     judged : ndarray
         Indices of the rows whose left-out outputs are kept, in increasing order.
     """
 
-    def __init__(self, solver: BucketSolver, sizes: np.ndarray, judged: np.ndarray) -> None:
-        self.solver, self.judged, self.starts = solver, judged, solver.starts
-        self.n_rows, self.n_trees = int(sizes[: self.starts[1]].sum()), len(solver.stems)
-        self.ends = sizes.cumsum()  # also places among the coefficients: tree by tree, bucket by bucket
-        self.branches: list[RowPartition | None] = [None] * len(sizes)
+    def __init__(self, solver: BucketSolver, gathered: Gathered, judged: np.ndarray) -> None:
+        self.solver, self.gathered, self.judged, self.starts = solver, gathered, judged, solver.starts
+        self.n_rows, self.n_trees = int(gathered.sizes[: self.starts[1]].sum()), len(solver.stems)
+        self.ends = gathered.sizes.cumsum()  # also places among the coefficients: tree by tree, bucket by bucket
+        self.branches = [None if size else self._empty(bucket) for bucket, size in enumerate(gathered.sizes)]
         n_outputs = len(solver.prior)
         self.points = torch.empty(0, 0, dtype=solver.dtype)
+        self.weights, self.strata = np.zeros(self.n_rows), np.zeros(self.n_rows, dtype=np.int64)
         self.coefficients = torch.zeros(self.n_trees * self.n_rows, n_outputs, dtype=torch.float64)
         self.left_out = torch.zeros(len(judged), n_outputs, dtype=torch.float64)
         self.nearest = torch.full((len(judged),), -torch.inf, dtype=torch.float64)
         self.squared_norm, self.jitter = 0.0, 0.0
+
+    def collect(self, solved: Callable[[int], Any] | None = None) -> None:
+        """Solve all buckets; ``solved`` is called with the number of rows of each, in the order of their ends."""
+        for number, found in self.gathered.map(self.solver.solve):
+            self.add(number, found)
+            if solved is not None:
+                solved(len(found.rows))
+
+    def _empty(self, bucket: int) -> RowPartition | None:
+        """Return the branch of a bucket without rows: beyond a border that only rows of the sample could cross."""
+        none = torch.zeros(0, dtype=torch.int64)
+        axes = self.solver.stems[self.solver.tree_of(bucket)].axes
+        return RowPartition(axes, none, none.double(), none.view(0, 2), none, torch.zeros(2, dtype=torch.int64))
 
     def add(self, bucket: int, solved: SolvedBucket) -> None:
         """Put the solution of a bucket in its place."""
@@ -157,44 +216,90 @@ class CollectedTrees:
         V = torch.from_numpy(solved.coefficients) / self.n_trees
         self.coefficients[end - len(V) : end] = V
         if tree == 0:
-            if not len(self.points):
-                self.points = torch.zeros(self.n_rows, solved.points.shape[1], dtype=self.solver.dtype)
-            self.points[torch.from_numpy(solved.rows)] = torch.from_numpy(solved.points)
-        place = np.searchsorted(self.judged, solved.rows).clip(max=len(self.judged) - 1)
-        here = torch.from_numpy(np.flatnonzero(self.judged[place] == solved.rows))
-        at = torch.from_numpy(place)[here]
+            self._keep(solved)
+        here, at = _found_among(self.judged, solved.rows)
         self.left_out[at] += torch.from_numpy(solved.left_out)[here] / self.n_trees
         self.nearest[at] = torch.maximum(self.nearest[at], torch.from_numpy(solved.nearest)[here])
         self.squared_norm += float(solved.squared_norm) / self.n_trees
         self.jitter = max(self.jitter, float(solved.jitter))
 
-    def solution(self, sample: TrainingSet, weights: Tensor) -> Solution:
-        """Return the solution, once all buckets are there, with outputs at the judged rows only.
+    def _keep(self, solved: SolvedBucket) -> None:
+        """Keep the rows themselves."""
+        if not len(self.points):
+            self.points = torch.zeros(self.n_rows, solved.points.shape[1], dtype=self.solver.dtype)
+        self.points[torch.from_numpy(solved.rows)] = torch.from_numpy(solved.points)
+        self.weights[solved.rows], self.strata[solved.rows] = solved.weights, solved.strata
 
-        ``sample`` are the judged rows, and ``weights`` the weights that they have among all rows.
+    def solution(self, rows: np.ndarray, sample: TrainingSet) -> Solution:
+        """Return the solution, once all buckets are there, with outputs at some of the judged rows only.
+
+        ``sample`` are these rows; its weights may differ from those that they have among all rows.
         """
-        stems = zip(self.solver.stems, self.starts, self.starts[1:], strict=False)
-        partitions = tuple(grafted(stem, _complete(self.branches[start:stop])) for stem, start, stop in stems)
-        V = torch.stack([self.coefficients[at] for at in self._places(partitions)]).sum(0)
-        support = KernelSupport.of(self.nearest, sample.weights)
+        at, places = torch.from_numpy(np.searchsorted(self.judged, rows)), self._places(rows)
+        V = torch.stack([self.coefficients[each] for each in places]).sum(0)
+        noise = self.solver.noise / torch.from_numpy(self.weights[rows])
+        nearest = self.nearest[at]
+        support = KernelSupport.of(nearest, sample.weights)
         return Solution(
             self.points,
             self.coefficients,
             self.squared_norm,
-            sample.targets - (self.solver.noise / weights)[:, None] * V,
+            sample.targets - noise[:, None] * V,
             sample,
-            LeftOutOutputs(self.left_out, sample, support.relative(self.nearest)),
+            LeftOutOutputs(self.left_out[at], sample, support.relative(nearest)),
             support,
             self.jitter,
-            trees=Trees(partitions, self.points[:0].double()),
+            trees=Trees(self.partitions, self.points[:0].double()),
         )
 
-    def _places(self, partitions: Sequence[RowPartition]) -> Iterator[Tensor]:
-        """Yield, for each tree, the places of the judged rows among the coefficients."""
-        for tree, partition in enumerate(partitions):
+    @property
+    def rows(self) -> EmbeddedRows:
+        """What is kept of the rows besides their points."""
+        place, every = np.arange(self.n_rows), np.ones(self.n_rows)
+        return EmbeddedRows(every.astype(bool), place, every, self.weights, self.strata, None, None)
+
+    @cached_property
+    def partitions(self) -> tuple[RowPartition, ...]:
+        """The trees, once all buckets are there."""
+        stems = zip(self.solver.stems, self.starts, self.starts[1:], strict=False)
+        return tuple(grafted(stem, _complete(self.branches[start:stop])) for stem, start, stop in stems)
+
+    def _places(self, rows: np.ndarray) -> Iterator[Tensor]:
+        """Yield, for each tree, the places of rows among the coefficients."""
+        for tree, partition in enumerate(self.partitions):
             place = torch.empty_like(partition.order)
             place[partition.order] = torch.arange(self.n_rows)
-            yield tree * self.n_rows + place[torch.from_numpy(self.judged)]
+            yield tree * self.n_rows + place[torch.from_numpy(rows)]
+
+    def more(self, solution: Solution, rows: np.ndarray, columns: Sequence[Columns]) -> list[SolvedColumns]:
+        """Solve for more columns of all rows; return their left-out outputs at the rows of the solution.
+
+        Their rules may ask for the left-out outputs of all rows, so all rows must be judged.
+        """
+        noises = tuple(each.ridge * solution.fitted_rows.total_weight for each in columns)
+        sizes = [len(each.prior) for each in columns]
+        V = torch.zeros(len(self.coefficients), sum(sizes), dtype=torch.float64)
+        left_out = torch.zeros(len(rows), sum(sizes), dtype=torch.float64)
+        more = MoreColumns(self.solver, tuple(replace(each, targets=each.targets[:0]) for each in columns), noises)
+        for number, found in self.gathered.map(more.solve, self._left_out_of):
+            end = int(self.ends[number])
+            V[end - len(found.rows) : end] = torch.from_numpy(found.coefficients) / self.n_trees
+            here, at = _found_among(rows, found.rows)
+            left_out[at] += torch.from_numpy(found.left_out)[here] / self.n_trees
+        return [SolvedColumns(*each) for each in zip(V.split(sizes, 1), left_out.split(sizes, 1), strict=True)]
+
+    def _left_out_of(self, bucket: int) -> np.ndarray:
+        """Return the left-out outputs of the rows of a bucket, in the order of the rows."""
+        branch = self.branches[bucket]
+        assert branch is not None
+        return self.left_out[branch.order.sort().values].numpy()
+
+
+def _found_among(known: np.ndarray, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Return which of the rows are among some known ones, which increase, and their places there."""
+    place = np.searchsorted(known, rows).clip(max=len(known) - 1)
+    here = np.flatnonzero(known[place] == rows)
+    return torch.from_numpy(here), torch.from_numpy(place[here])
 
 
 def _complete(branches: Sequence[RowPartition | None]) -> list[RowPartition]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,6 +47,12 @@ class Columns:
     targets: Tensor
     prior: Tensor
     ridge: float
+    rule: Callable[[np.ndarray, Tensor], Tensor] | None = None  # what their targets are at any rows, see ``of_rows``
+
+    def of_rows(self, y: np.ndarray, left_out: np.ndarray) -> Tensor:
+        """Return these targets for other rows, by their own targets and the left-out outputs of the solution."""
+        assert self.rule is not None
+        return self.rule(y, torch.from_numpy(left_out))
 
 
 @dataclass(frozen=True)
