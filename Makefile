@@ -58,7 +58,7 @@ bench-quick: .venv/.ready .venv-peers/.ready ## Do the same on four small data s
 	$(BIN)/python -m benchmarks.run --quick suite scaling numbers tables figures micro startup
 
 bench-more: .venv/.bench .venv-peers/.ready ## Run all other benchmarks: the tables in benchmarks/results (many hours; numbers and tables resume)
-	$(BIN)/python -m benchmarks.run floor head default fits large hyper probabilities cluster
+	$(BIN)/python -m benchmarks.run floor head default fits large goals hyper probabilities cluster
 	$(BIN)/python -m benchmarks.run numbers tables --all
 	$(BIN)/python -m docs.tables
 

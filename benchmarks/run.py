@@ -4,7 +4,7 @@
 stopped resumes.
 ``figures`` draws their results. ``micro`` times the parts of a fit, ``startup`` the command line where it needs no
 model; ``--record`` adds their ratios to ``history.csv``.
-The others (floor, head, default, fits, large, hyper, probabilities, cluster) print tables and write them into
+The others (floor, head, default, fits, large, goals, hyper, probabilities, cluster) print tables and write them into
 ``benchmarks/results``.
 
 Wherever one thing is said to be faster than another, both were timed side by side in one run.
@@ -175,6 +175,19 @@ def run_large(arguments: argparse.Namespace) -> None:
     keep("large", "Many rows: accuracy on test rows, time and memory to fit", large.rows(arguments.quick))
 
 
+def run_goals(arguments: argparse.Namespace) -> None:
+    """Fit many rows with the default settings, beside what is to be reached; other rows of the table stay."""
+    from benchmarks import goals, suite
+
+    name = "goals-quick" if arguments.quick else "goals"
+    path, of = RESULTS / f"{name}.csv", ("data", "method")
+    for row in goals.rows(arguments.quick, arguments.python or suite.PEERS_PYTHON, arguments.data):
+        before = tables.read(path, missing_ok=True)
+        others = [each for each in before if any(each[column] != row[column] for column in of)]
+        order = list(goals.GOALS)
+        keep(name, "Many rows: goals", sorted([*others, row], key=lambda each: order.index(str(each["data"]))))
+
+
 def run_hyper(arguments: argparse.Namespace) -> None:
     """Score and time learned kernels."""
     from benchmarks import hyper
@@ -221,6 +234,7 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "default": run_default,
     "fits": run_fits,
     "large": run_large,
+    "goals": run_goals,
     "hyper": run_hyper,
     "probabilities": run_probabilities,
     "cluster": run_cluster,

@@ -29,6 +29,7 @@ COARSE_ROWS, FINE_ROWS = 500, 800
 START_STEPS, COARSE_STEPS, FINE_STEPS = 6, 10, 5
 # A kernel for more rows deserves more effort: from this many rows on, more rows to learn from and more steps.
 WORTH_MORE = {4000: (1200, 8), MANY: (2000, 10)}
+MIDDLE_ROWS, MIDDLE_STEPS, LAST_STEPS = 1000, 6, 5  # most of the way, for more than MANY rows, is gone on few of them
 # A smaller change of the objective cannot alter predictions noticeably.
 STAGE_TOL = 1e-5
 USUAL_NOISE = 0.1  # n lambda at the start of learning
@@ -121,13 +122,20 @@ class Auto(LearningMethod):
         kernel = stages.hyper.kernel
         kernel.prepare_(fine.points, fine.weights)
         equal, equal_ridge = copy.deepcopy(kernel), stages.ridge
-        if not result.stopped:
-            result = stages.run(fine, loss, task.fine_steps or fine_steps)
+        for rows, steps in self._fine_stages(fine, task, task.fine_steps or fine_steps):
+            if not result.stopped:
+                result = stages.run(rows, loss, steps)
         ridge = stages.ridge
         if task.average and not result.stopped:
             share = fine.total_weight / (fine.total_weight + SHRUNK_BY)
             kernel, ridge = _between(equal, kernel, share), equal_ridge ** (1.0 - share) * ridge**share
         return Choice(kernel, ridge, result.value, stages.history, result.message), result.stopped
+
+    def _fine_stages(self, fine: TrainingSet, task: LearningTask, steps: int) -> list[tuple[TrainingSet, int]]:
+        """Return the rows and steps of the last stages: many rows are worth few steps, from a start near the end."""
+        if len(task.data) <= MANY:
+            return [(fine, steps)]
+        return [(fine.sample(MIDDLE_ROWS, task.generator), MIDDLE_STEPS), (fine, LAST_STEPS)]
 
     def _start_ridge(self, task: LearningTask) -> float:
         return USUAL_NOISE / task.data.total_weight if isinstance(task.ridge, str) else float(task.ridge)
