@@ -82,6 +82,17 @@ def test_auto_of_many_rows_learns_on_a_sample_and_keeps_the_absolute_ridge(monke
     assert choice.ridge * N == pytest.approx(last_on_the_sample * 40, rel=1e-2)
 
 
+def test_auto_of_very_many_rows_goes_most_of_the_way_on_few_of_them(monkeypatch):
+    for name, value in {"MANY": 50, "WORTH_MORE": {50: (40, 9)}, "COARSE_ROWS": 20, "MIDDLE_ROWS": 30}.items():
+        monkeypatch.setattr(f"kernelwright.learning.recipes.{name}", value)
+    choice = run(Gaussian("median", ard=True), Auto(polish=False, tol=0.0))
+    stages = list(dict.fromkeys(step.stage.rsplit(", ")[-1] for step in choice.history))
+    assert stages == ["20 rows", "30 rows", "40 rows"]
+    last = [step.objective for step in choice.history if step.stage.endswith("40 rows")]
+    assert last[-1] <= last[0]
+    assert len(last) <= 1 + recipes.LAST_STEPS
+
+
 def test_a_warm_start_refines_without_tying():
     choice = run(Gaussian([1.0, 2.0]), Auto(), warm=True, ridge=0.02)
     np.testing.assert_allclose(choice.history[0].hyperparameters["kernel.lengthscale"], [1.0, 2.0])

@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
 import torch
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from kernelwright.numerics.threads import ONE_THREAD_UP_TO, threads_for
+from kernelwright.numerics.threads import ONE_THREAD_UP_TO, each_on_one_thread, n_threads, threads_for
 
 
 def thread_counts() -> list[tuple[str, int]]:
@@ -149,3 +151,47 @@ def test_answers_and_threads(answers, kind):
     assert [int(answers[name]["threads"]) for name in answers] == [1, 2, 2]
     np.testing.assert_array_equal(answers["two"][kind], answers["two again"][kind])
     np.testing.assert_allclose(answers["one"][kind], answers["two"][kind], rtol=0.0, atol=1e-10)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_items_are_shared_by_threads_that_each_compute_on_one():
+    together, counts = threading.Barrier(2, timeout=20), []
+
+    def work(item):
+        together.wait()  # breaks unless two items are worked on at a time
+        counts.append({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+        return 2 * item, torch.get_num_threads(), torch.is_grad_enabled()
+
+    before = thread_counts()
+    assert each_on_one_thread(work, range(6)) == [(2 * item, 1, False) for item in range(6)]
+    assert all(count == {1} for count in counts)
+    assert thread_counts() == before
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_items_are_done_in_turn_where_there_is_one_thread():
+    with threads_for(10):
+        assert n_threads() == 1
+        mine = threading.current_thread()
+        assert each_on_one_thread(lambda item: (item, threading.current_thread() is mine), "ab") == [
+            ("a", True),
+            ("b", True),
+        ]
+    assert n_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_an_error_in_a_thread_ends_the_work_and_restores_the_count():
+    before, done = thread_counts(), []
+
+    def work(item):
+        if item == 0:
+            raise RuntimeError("the first one")
+        time.sleep(0.02)
+        done.append(item)
+
+    with pytest.raises(RuntimeError, match="the first one"):
+        each_on_one_thread(work, range(200))
+    assert len(done) < 100
+    assert thread_counts() == before

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
 from kernelwright.embedding import TrainingSet
 from kernelwright.kernels import Gaussian, Spectrum
@@ -124,3 +125,21 @@ def test_a_tree_is_better_than_as_many_landmarks_on_a_rough_function():
     right, rival = (float((each == y[1200:]).double().mean()) for each in (by_tree, by_few))
     assert right > rival + 0.01
     assert right > 0.9
+
+
+def test_the_number_of_threads_changes_no_digit():
+    """Each leaf is computed on one thread, whatever their number."""
+    found = []
+    for count in (1, 3):
+        with threadpool_limits(count):
+            found.append(answers(Tree(50, trees=2)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1].left_out.outputs, found[1][1].left_out.outputs)
+
+
+def test_leaves_that_are_solved_at_once_need_their_memory_at_once():
+    with threadpool_limits(1):
+        alone = Tree(1000).n_bytes(100_000)
+    with threadpool_limits(4):
+        assert Tree(1000).n_bytes(100_000) - alone == 3 * 8 * 4 * 1000**2
+        assert Tree(1000).n_bytes(800) < alone

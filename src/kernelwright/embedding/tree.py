@@ -29,6 +29,7 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.linalg import Factor, factorise, finite, triangular_solve
 from kernelwright.numerics.products import thin_product
+from kernelwright.numerics.threads import each_on_one_thread
 from kernelwright.storage.saved import saved
 
 __all__ = ["GlobalPart", "Leaf", "SolvedTree", "Trees", "averaged", "solve_leaf", "solve_tree"]
@@ -102,30 +103,52 @@ def solve_tree(
 ) -> SolvedTree:
     """Solve the embedding of all rows in the kernel of one tree."""
     noise = ridge * data.total_weight
-    V, inverse = torch.empty_like(data.targets), torch.empty_like(data.weights)
-    left_out, nearest = torch.empty_like(data.targets), torch.empty_like(data.weights)
-    kept, jitter = [], 0.0
-    for number in range(partition.n_leaves):
-        at = partition.rows(number)
-        leaf = solve_leaf(kernel, data.subset(at), noise, global_part)
-        V[at], nearest[at], jitter = (
-            leaf.embedding.coefficients,
-            leaf.nearest,
-            max(jitter, leaf.embedding.factor.jitter),
-        )
-        if global_part is None:
-            left_out[at] = leaf.embedding.leave_one_out()
-        else:
-            inverse[at] = leaf.embedding.factor.inverse_diagonal()
-            kept.append(_Joint.of(at, leaf))
-    row_noise = data.noise(ridge)
-    of_landmarks = V[:0]
+
+    def solved(number: int) -> _SolvedLeaf:
+        rows = partition.rows(number)
+        return _SolvedLeaf.of(rows, solve_leaf(kernel, data.subset(rows), noise, global_part))
+
+    leaves: list[_SolvedLeaf] = each_on_one_thread(solved, range(partition.n_leaves))
+    V, left_out, nearest, inverse = (
+        _in_order([getattr(leaf, name) for leaf in leaves], partition.order)
+        for name in ("coefficients", "left_out", "nearest", "inverse")
+    )
+    row_noise, of_landmarks = data.noise(ridge), V[:0]
     if global_part is not None:
-        of_landmarks = _join_(V, inverse, kept, global_part)
+        of_landmarks = _join_(V, inverse, [leaf.joint for leaf in leaves if leaf.joint is not None], global_part)
         left_out = data.targets - V / leave_one_out_divisor(inverse, data.one_of_equals, row_noise)[:, None]
     fitted = data.targets - row_noise[:, None] * V
     squared_norm = max(float((V * (fitted - data.prior)).sum()), 0.0)
-    return SolvedTree(V, of_landmarks, fitted, left_out, nearest, squared_norm, jitter)
+    return SolvedTree(V, of_landmarks, fitted, left_out, nearest, squared_norm, max(leaf.jitter for leaf in leaves))
+
+
+def _in_order(parts: Sequence[Tensor], order: Tensor) -> Tensor:
+    """Return the rows of all leaves in the order of the training set."""
+    joined = torch.cat(list(parts))
+    found = torch.empty_like(joined)
+    found[order[: len(joined)]] = joined
+    return found
+
+
+@dataclass(frozen=True)
+class _SolvedLeaf:
+    """What is kept of a leaf: its factor is not. Without a global part its rows are left out at once."""
+
+    coefficients: Tensor
+    nearest: Tensor
+    jitter: float
+    left_out: Tensor
+    inverse: Tensor  # the diagonal of B^-1, and the rest: with a global part only
+    joint: _Joint | None
+
+    @classmethod
+    def of(cls, rows: Tensor, leaf: Leaf) -> _SolvedLeaf:
+        own, none = leaf.embedding, leaf.nearest[:0]
+        if leaf.Z is None:
+            return cls(own.coefficients, leaf.nearest, own.factor.jitter, own.leave_one_out(), none, None)
+        joint = _Joint.of(rows, leaf)
+        inverse = own.factor.inverse_diagonal()
+        return cls(own.coefficients, leaf.nearest, own.factor.jitter, own.coefficients[:0], inverse, joint)
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
+import torch
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["on_one_thread", "threads_for"]
+__all__ = ["each_on_one_thread", "n_threads", "on_one_thread", "threads_for"]
 
 
 # Up to this many rows one thread is as fast as many and costs far less: see the benchmark "threads".
@@ -36,6 +38,29 @@ def on_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call ``function(*arguments)`` on one thread, for parallel work that would otherwise compete for threads."""
     with threads_for(0):
         return function(*arguments)
+
+
+def n_threads() -> int:
+    """Return the number of threads that BLAS may use here: one inside of ``threads_for`` few rows."""
+    return max((library.num_threads for library in _thread_pools("blas").lib_controllers), default=1)
+
+
+def each_on_one_thread(function: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
+    """Return ``function(item)`` of every item, by as many threads as BLAS may use, each of which does its own work.
+
+    Threads that share one small factorisation wait for each other; with a busy core, all wait for the slowest.
+    Results are the same for any number of threads. No gradients are recorded.
+    """
+    workers, alone = min(n_threads(), len(items)), partial(on_one_thread, torch.no_grad()(function))
+    if workers < 2:
+        return [alone(item) for item in items]
+    with threads_for(0):  # one BLAS thread until all are done, not from call to call
+        # Torch sets a new thread to its own number when it first asks; a limit has to come after that.
+        pool = ThreadPoolExecutor(workers, initializer=torch.get_num_threads)
+        try:
+            return list(pool.map(alone, items))
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C or an error, what has not begun is not done
 
 
 @cache

@@ -17,6 +17,7 @@ from kernelwright.embedding.support import KernelSupport
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.embedding.tree import GlobalPart, SolvedTree, Trees, averaged, solve_tree
 from kernelwright.kernels import Kernel
+from kernelwright.numerics.threads import n_threads
 from kernelwright.solvers.base import Solver
 from kernelwright.solvers.exact import Exact
 from kernelwright.solvers.held_out import hold_out
@@ -88,7 +89,8 @@ class Tree(Solver):
         leaf, M = min(self.leaf, n_rows), min(self.landmarks, n_rows) if n_rows > self.leaf else 0
         of_leaf = 4 * leaf**2 + 3 * leaf * M
         of_landmarks = (n_rows + 4 * M) * M + -(-n_rows // leaf) * M**2
-        return 8.0 * (of_leaf + of_landmarks + NUMBERS_A_ROW * n_rows)
+        at_once = min(n_threads(), -(-n_rows // leaf))  # leaves, each on a thread of its own
+        return 8.0 * (at_once * of_leaf + of_landmarks + NUMBERS_A_ROW * n_rows)
 
     def share_kept(self, n_rows: int) -> float:  # noqa: D102
         return 1.0
