@@ -10,6 +10,10 @@ MAPS = [
     RootMap(),
     RootMap(1.0),
     RootMap(1.0, 0.2),
+    LogMap(0.0, 0.0, 9.0),
+    LogMap(1.0, 0.5, 3.0),
+    RootMap(0.0, 0.0, 9.0),
+    RootMap(1.0, 0.2, 30.0),
     LogitMap(0.0, 50.0, 0.0),
     LogitMap(0, 50, 0.01),
 ]
@@ -37,3 +41,14 @@ def test_no_prediction_leaves_the_range(target_map):
 @pytest.mark.parametrize("target_map", MAPS, ids=repr)
 def test_slopes_at_the_borders_are_finite(target_map):
     assert np.isfinite(target_map.log_slope(np.array([getattr(target_map, "low", 0.0), 50.0]))).all()
+
+
+@pytest.mark.parametrize("kind", [LogMap, RootMap])
+def test_above_the_largest_target_a_map_is_its_tangent(kind):
+    curved, straight = kind(1.0, 0.3), kind(1.0, 0.3, 7.0)
+    below, above = np.array([1.5, 4.0, 7.0]), np.array([8.0, 20.0, 1e6])
+    assert straight(below) == pytest.approx(curved(below), rel=1e-12)
+    step = 1e-5
+    slope = (curved(np.array([7.0 + step])) - curved(np.array([7.0 - step])))[0] / (2 * step)
+    assert straight(above) == pytest.approx(curved(np.array([7.0]))[0] + slope * (above - 7.0), rel=1e-8)
+    assert straight.inverse(straight(above)) == pytest.approx(above, rel=1e-12)

@@ -112,6 +112,19 @@ class TestDistribution:
         assert mean[0] == pytest.approx(40, abs=4)
         assert std[0] > 0.9 * y.std()
 
+    @pytest.mark.parametrize("seed", [1, 4])
+    def test_beyond_the_data_a_logarithm_lets_neither_means_nor_scores_explode(self, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(250, 5))
+        y = np.exp(X @ [1.0, -1.0, 0.5, 0.3, 0.0] + 0.3 * rng.normal(size=250))
+        near = X[:, 0] < 0.4
+        model = EmbeddingRegressor(random_state=0).fit(X[near], y[near])
+        assert model.links_[0].scale.target_map.word == "log"
+        far = np.argsort(-X[:, 0])[:60]
+        errors, guess = model.predict(X[far]) - y[far], np.median(y[near])
+        assert np.square(errors).mean() < 0.25 * np.square(y[far] - guess).mean()
+        assert model.crps(X[far], y[far]).mean() < 0.3 * np.abs(y[far] - guess).mean()
+
     def test_two_modes_are_found_by_the_direct_estimate(self):
         rng = np.random.default_rng(0)
         X = rng.uniform(size=(600, 1))
@@ -154,6 +167,19 @@ class TestTargets:
         assert np.median(model.quantile(X[350:], 0.5) / median) == pytest.approx(1.0, abs=0.08)
         mean = median * np.exp(0.08)  # means need the residuals
         assert np.median(model.predict(X[350:]) / mean) == pytest.approx(1.0, abs=0.08)
+
+    def test_what_is_learned_by_its_root_is_never_negative_and_its_density_integrates_to_one(self):
+        rng = np.random.default_rng(3)
+        X = rng.normal(size=(200, 1))
+        y = np.square(3.0 + 0.5 * X[:, 0] + 0.2 * rng.normal(size=200))
+        how = distributions.Stacked(transform="root")
+        model = EmbeddingRegressor(distribution=how, random_state=0).fit(X, y)
+        assert y.std() < 0.5 * y.mean()  # so the target alone states no range
+        assert model.target_range_.tolist() == [0.0, np.inf]
+        t = np.linspace(-5.0, 60.0, 20001)
+        density = np.exp(model.log_density(np.repeat(X[:1], len(t), axis=0), t))
+        assert np.all(density[t < 0] == 0)
+        assert np.sum(density) * (t[1] - t[0]) == pytest.approx(1.0, abs=2e-3)
 
     def test_a_stated_range_is_kept(self):
         rng = np.random.default_rng(2)

@@ -28,7 +28,7 @@ NARROWED = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
 # One hundredth of coverage counts as much as this share of a hundredth of the CRPS: for few rows, and for many.
 MISCOVERED, MISCOVERED_OF_MANY = 0.25, 0.5
 LARGEST_WEIGHT = 0.99  # of a table of thresholds, which has no tails: no target may have the density zero
-WIDEST = 2.0  # the log of a scale that follows a trend, in deviations of the target
+WIDEST = 1.0  # the log of a scale that follows a trend, in deviations of the target
 SMALLEST_WEIGHT = 0.02  # of a part that is worth its columns
 # Of the weight with the least CRPS. The tails of that mixture are too broad, which makes up for what leave-one-out
 # errors do not see, the learning of the kernel. From MANY rows on, that matters less, and smaller weights are tried.

@@ -24,7 +24,8 @@ class Distribution(Option):
         the units of the target decides. All quantiles are mapped back exactly.
     low, high : float or None, default=None
         Range of the target: no prediction leaves it. If both are None, the range is ``low=0`` for targets that are
-        never negative and whose standard deviation exceeds half of their mean, and unlimited for all others.
+        never negative and whose standard deviation exceeds half of their mean, and for those learned by their root or
+        logarithm; it is unlimited for all others.
     discrete : {"auto", True, False}, default="auto"
         Whether the target has mass at its values only. "auto": if there are at most 100 different values, and on
         average ten rows of each. Whole numbers between the smallest and the largest are values too.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernelwright.distributions.options import Distribution
 from kernelwright.distributions.thresholds import Thresholds
-from kernelwright.distributions.transforms import IdentityMap, LogitMap, LogMap, RootMap, TargetMap
+from kernelwright.distributions.transforms import IdentityMap, LogitMap, LogMap, RootMap, StraightAbove, TargetMap
 from kernelwright.storage.saved import saved
 
-__all__ = ["TargetScale", "describe"]
+__all__ = ["TargetScale", "describe", "learned_by"]
 
 MOST_VALUES, ROWS_OF_A_VALUE = 100, 10  # of a target that "auto" takes as discrete
 SMALLEST = 1e-140  # span of a target whose squares can still be computed
@@ -103,6 +104,16 @@ def describe(y: np.ndarray, weights: np.ndarray, how: Distribution) -> tuple[Tar
     return scale, _maps(y, weights, scale, how.transform)
 
 
+def learned_by(
+    target_map: TargetMap, scale: TargetScale, y: np.ndarray, weights: np.ndarray, how: Distribution
+) -> TargetScale:
+    """Return the scale of a map; what is learned by a root or a logarithm never falls below its lower end."""
+    if isinstance(target_map, StraightAbove) and target_map.low > scale.low:
+        limited = copy.copy(how).set_params(low=target_map.low)
+        scale, _ = describe(y, weights, limited)
+    return scale.mapped(target_map, y, weights)
+
+
 def _moments(u: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     centre = float(np.average(u, weights=weights))
     unit = float(np.sqrt(np.average(np.square(u - centre), weights=weights)))
@@ -168,7 +179,7 @@ def _maps(y: np.ndarray, weights: np.ndarray, scale: TargetScale, transform: str
     made: dict[str, TargetMap] = {}
     if positive:
         shift = _shift(y - low)
-        made = {"root": RootMap(low, shift), "log": LogMap(low, shift)}
+        made = {"root": _up_to_top(RootMap(low, shift), y, weights), "log": _up_to_top(LogMap(low, shift), y, weights)}
     if bounded:
         inside = np.minimum(y - scale.low, scale.high - y) / (scale.high - scale.low)
         made["logit"] = LogitMap(scale.low, scale.high, _shift(inside))
@@ -179,6 +190,13 @@ def _maps(y: np.ndarray, weights: np.ndarray, scale: TargetScale, transform: str
     skewness = float(np.average(((y - scale.centre) / scale.unit) ** 3, weights=weights))
     tried = [made[name] for name in ("root", "log") if positive and skewness > SKEWED and name in made]
     return [IdentityMap(), *tried, *([made["logit"]] if bounded else [])]
+
+
+def _up_to_top(curve: RootMap | LogMap, y: np.ndarray, weights: np.ndarray) -> TargetMap:
+    """Return the map that becomes straight one deviation above the largest target, both mapped."""
+    mapped = curve(y)
+    top = curve.inverse(np.array([mapped.max() + _moments(mapped, weights)[1]]))
+    return replace(curve, top=float(top[0]))
 
 
 def _shift(distances: np.ndarray) -> float:

@@ -10,6 +10,9 @@ from scipy.special import expit
 from kernelwright.storage.saved import saved
 
 SMALLEST = 1e-300  # distance from a border below which a slope stays as it is: no density is infinite
+NEAR = 1e-9  # the same, as a share of the known range
+LARGEST = float(np.finfo(np.float64).max)
+MOST = 709.0  # exponents that can be computed
 
 __all__ = ["IdentityMap", "LogMap", "LogitMap", "RootMap", "TargetMap"]
 
@@ -49,45 +52,89 @@ class IdentityMap(TargetMap):
         return np.zeros_like(y)
 
 
+class StraightAbove(TargetMap):
+    """A map of positive targets that continues as a straight line from ``top`` on, which lies above all known targets.
+
+    The inverse of a logarithm would turn a wide distribution, or a location far beyond all targets, into numbers of any
+    size: the exponential of a heavy-tailed variable has no mean.
+    """
+
+    low: float
+    shift: float
+    top: float
+
+    def _curve(self, away: np.ndarray) -> np.ndarray:
+        """Return the map of shifted distances from the lower end."""
+        raise NotImplementedError
+
+    def _uncurve(self, u: np.ndarray) -> np.ndarray:
+        """Return the shifted distance with this image."""
+        raise NotImplementedError
+
+    def _log_slope(self, away: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the derivative."""
+        raise NotImplementedError
+
+    @property
+    def _end(self) -> np.ndarray:
+        return np.asarray(self.top - self.low + self.shift)
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        curved = np.maximum(np.minimum(y, self.top) - self.low, 0.0) + self.shift
+        with np.errstate(divide="ignore"):
+            return self._curve(curved) + np.maximum(y - self.top, 0.0) * np.exp(self._log_slope(self._end))
+
+    def inverse(self, u: np.ndarray) -> np.ndarray:
+        last = self._curve(self._end)
+        with np.errstate(over="ignore"):
+            above = np.maximum(u - last, 0.0) * np.exp(np.minimum(-self._log_slope(self._end), MOST))
+            return np.maximum(self._uncurve(np.minimum(u, last)) - self.shift, 0.0) + self.low + above
+
+    def log_slope(self, y: np.ndarray) -> np.ndarray:
+        least = max(NEAR * (self.top - self.low), SMALLEST) if self.top < LARGEST else SMALLEST
+        return self._log_slope(np.maximum(np.minimum(y, self.top) - self.low, least) + self.shift)
+
+
 @saved("log-target-map")
 @dataclass(frozen=True)
-class LogMap(TargetMap):
-    """``log(y - low + shift)``: for positive targets whose errors grow with their size."""
+class LogMap(StraightAbove):
+    """``log(y - low + shift)`` up to ``top``: for positive targets whose errors grow with their size."""
 
     low: float = 0.0
     shift: float = 0.0  # positive if the target can be equal to ``low``
+    top: float = LARGEST
 
     word = "log"
 
-    def __call__(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
-        with np.errstate(divide="ignore"):
-            return np.log(np.maximum(y - self.low, 0.0) + self.shift)
+    def _curve(self, away: np.ndarray) -> np.ndarray:
+        return np.log(away)
 
-    def inverse(self, u: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.maximum(np.exp(np.minimum(u, 700.0)) - self.shift, 0.0) + self.low
+    def _uncurve(self, u: np.ndarray) -> np.ndarray:
+        return np.exp(np.minimum(u, MOST))
 
-    def log_slope(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
-        return -np.log(np.maximum(y - self.low, SMALLEST) + self.shift)
+    def _log_slope(self, away: np.ndarray) -> np.ndarray:
+        return -np.log(away)
 
 
 @saved("root-target-map")
 @dataclass(frozen=True)
-class RootMap(TargetMap):
-    """``sqrt(y - low + shift)``, between the target itself and its logarithm."""
+class RootMap(StraightAbove):
+    """``sqrt(y - low + shift)`` up to ``top``, between the target itself and its logarithm."""
 
     low: float = 0.0
     shift: float = 0.0  # positive if the target can be equal to ``low``, where the slope would be infinite
+    top: float = LARGEST
 
     word = "root"
 
-    def __call__(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.sqrt(np.maximum(y - self.low, 0.0) + self.shift)
+    def _curve(self, away: np.ndarray) -> np.ndarray:
+        return np.sqrt(away)
 
-    def inverse(self, u: np.ndarray) -> np.ndarray:  # noqa: D102
-        return np.maximum(np.square(np.maximum(u, 0.0)) - self.shift, 0.0) + self.low
+    def _uncurve(self, u: np.ndarray) -> np.ndarray:
+        return np.square(np.maximum(u, 0.0))
 
-    def log_slope(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
-        return -np.log(2.0) - 0.5 * np.log(np.maximum(y - self.low, SMALLEST) + self.shift)
+    def _log_slope(self, away: np.ndarray) -> np.ndarray:
+        return -np.log(2.0) - 0.5 * np.log(away)
 
 
 @saved("logit-target-map")

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from kernelwright.distributions.number_targets import NumberTargets
 from kernelwright.distributions.options import Distribution
-from kernelwright.distributions.target import TargetScale, describe
+from kernelwright.distributions.target import TargetScale, describe, learned_by
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.estimators.batches import joined_rows
 from kernelwright.estimators.streaming import RunningEmbedding
@@ -74,8 +74,9 @@ def described_again(targets: NumberTargets, sample: TrainingSet, how: Distributi
     """
     weights, scales = sample.weights.numpy(), []
     for scale, column in zip(targets.scales, sample.targets.numpy().T, strict=True):
-        found, _ = describe(_exact(scale, column), weights, how)
-        scales.append(replace(found, target_map=scale.target_map, centre=scale.centre, unit=scale.unit))
+        y = _exact(scale, column)
+        found = learned_by(scale.target_map, describe(y, weights, how)[0], y, weights, how)
+        scales.append(replace(found, centre=scale.centre, unit=scale.unit))
     return replace(targets, scales=tuple(scales))
 
 

@@ -18,7 +18,7 @@ from kernelwright.distributions.fitted import (
 )
 from kernelwright.distributions.number_targets import NumberTargets
 from kernelwright.distributions.options import Direct, Distribution
-from kernelwright.distributions.target import TargetScale, describe
+from kernelwright.distributions.target import TargetScale, describe, learned_by
 from kernelwright.distributions.transforms import IdentityMap, TargetMap
 from kernelwright.embedding.dual import embed
 from kernelwright.embedding.training_set import TrainingSet
@@ -74,12 +74,12 @@ def target_scales(rows: Dataset, plan: FitPlan, how: Distribution, random: torch
     for column in rows.y.T:
         scale, maps = describe(column, rows.weights, how)
         if len(maps) == 1:
-            found.append(scale.mapped(maps[0], column, rows.weights))
+            found.append(learned_by(maps[0], scale, column, rows.weights, how))
             continue
         some = torch.randperm(len(rows), generator=random)[:MAP_ROWS].sort().values.numpy()
         sample = replace(rows.subset(some), y=column[some][:, None])
         best = _best_map(scale, maps, sample, plan, random)
-        found.append(scale.mapped(best, column, rows.weights))
+        found.append(learned_by(best, scale, column, rows.weights, how))
     return tuple(found)
 
 
