@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 
 from kernelwright.inputs.coordinates import TableCoordinates
 from kernelwright.inputs.layout import CodedColumn, TableLayout
-from kernelwright.inputs.levels import FARTHEST, SHRINKAGE, LevelMeans, Levels, cross_fitted_means
+from kernelwright.inputs.levels import FARTHEST, LevelMeans, Levels, cross_fitted_means
 from kernelwright.inputs.scaling import TableViews
 
 random = np.random.default_rng(0)
@@ -121,15 +121,44 @@ def test_codes_come_back():
         np.testing.assert_allclose(back, expected, atol=1e-6)
 
 
+def rows_added(codes, y, weights):
+    """Estimate the variance within categories over that between them, by plain sums (analysis of variance)."""
+    names, mean, total = np.unique(codes), np.average(y, weights=weights), weights.sum()
+    sizes = [weights[codes == name].sum() for name in names]
+    means = [np.average(y[codes == name], weights=weights[codes == name]) for name in names]
+    squares = sum(
+        weights[codes == name] @ (y[codes == name] - own) ** 2 for name, own in zip(names, means, strict=True)
+    )
+    within = squares / total * len(y) / (len(y) - len(names))
+    between = sum(size * (own - mean) ** 2 for size, own in zip(sizes, means, strict=True)) - (len(names) - 1) * within
+    return within / (between / (total - sum(size**2 for size in sizes) / total))
+
+
+def test_means_are_shrunken_as_far_as_they_are_noise():
+    """Against the best linear prediction, which knows both variances."""
+    random, place = np.random.default_rng(3), np.random.default_rng(4).integers(0, 400, 1600)
+    for noise in (0.3, 1.0, 2.0):
+        effects = random.normal(size=400)
+        y = effects[place] + noise * random.normal(size=1600)
+        found = LevelMeans.of(place.astype(float), y[:, None], np.ones(1600))(np.arange(400.0))[:, 0] + y.mean()
+        sizes = np.bincount(place, minlength=400)
+        best = np.bincount(place, y, 400) / (sizes + noise**2)
+        errors = [np.mean((each - effects) ** 2) for each in (found, best)]
+        assert errors[0] < 1.1 * errors[1]
+
+
 def test_mean_targets_are_those_of_other_rows():
     codes = random.integers(0, 12, 200).astype(float)
     codes[:7] = np.nan
     y, weights = random.normal(size=(200, 1)), random.uniform(0.5, 2, 200)
+    y += 0.6 * np.nan_to_num(codes, nan=-3.0)[:, None] % 5 - 1.0
     means, left_out = cross_fitted_means(codes, y, weights)
+    added = rows_added(np.nan_to_num(codes, nan=-3.0), y[:, 0], weights)
+    assert 0.3 < added < 100.0
     for code in (3.0, np.nan):
         own = np.isnan(codes) if np.isnan(code) else codes == code
         away = weights[own] @ (y[own, 0] - np.average(y[:, 0], weights=weights))
-        assert means(np.array([code]))[0, 0] == pytest.approx(away / (weights[own].sum() + SHRINKAGE))
+        assert means(np.array([code]))[0, 0] == pytest.approx(away / (weights[own].sum() + added))
     changed = y.copy()
     changed[17] += 100.0
     _, moved = cross_fitted_means(codes, changed, weights)

@@ -120,11 +120,11 @@ def prepare(rows: Dataset, parts: RowSplit, plan: FitPlan) -> Prepared:
     return Prepared(scaler, learned, embedded, place)
 
 
-def given_rows(model: Any, plan: FitPlan, X: Any) -> GivenRows:
+def given_rows(model: Any, plan: FitPlan, X: Any, y: Any = None) -> GivenRows:
     """Return the rows, read as codes if they are a data frame."""
     if not plan.kernel.takes_vectors:
         return GivenRows(X)
-    return training_rows(X, categorical=model.categorical, keep=model.keep, gaps=plan.default_kernel)
+    return training_rows(X, y, categorical=model.categorical, keep=model.keep, gaps=plan.default_kernel)
 
 
 def _refuse_one_class(y: np.ndarray, plan: FitPlan) -> None:

@@ -102,7 +102,7 @@ def check(
     if is_dask(X):
         refuse_groups_on_dask(groups)
         return check_dask_rows(model, plan, X, y, sample_weight, shares=shares)
-    kernel, rows_given = plan.kernel, given_rows(model, plan, X)
+    kernel, rows_given = plan.kernel, given_rows(model, plan, X, y)
     X, y = checked(model, plan, rows_given, y)
     info, labels, weights, kept = check_classes(y, sample_weight, model.class_weight, model)
     names = counted_groups(groups, kept)
@@ -149,7 +149,7 @@ def check_number_rows(
     numbers, one_column = check_numbers(y)
     X = pandas_frame(X) if is_frame(X) and not hasattr(X, "iloc") else X
     X, numbers, sample_weight, groups, there = without_gaps(X, numbers, sample_weight, groups)
-    kernel, rows_given = plan.kernel, given_rows(model, plan, X)
+    kernel, rows_given = plan.kernel, given_rows(model, plan, X, numbers)
     X = rows_given.X
     if isinstance(kernel, Precomputed) and not there.all():
         X = np.asarray(X)[:, there]

@@ -60,7 +60,7 @@ class KernelLearner(TakesOptions):
     def _fit(self, X: Any, y: Any, sample_weight: Any, regressor: PairRegressor) -> PairFit:
         """Check the data, fit, and store the common attributes; the record holds the rest."""
         self._validate_params()
-        given = training_rows(X, categorical=self.categorical, keep=self.keep)
+        given = training_rows(X, y, categorical=self.categorical, keep=self.keep)
         X = validate_data(self, given.X, dtype=np.float64, ensure_min_samples=3, ensure_all_finite=given.finite)
         given.settle(self)
         layout = given.layout(X)

@@ -221,7 +221,7 @@ def check_factors(
     given = isinstance(kernel, Precomputed)  # it has its own error for missing values
     rows = GivenRows(X)
     if kernel.takes_vectors:
-        rows = training_rows(X, categorical=model.categorical, keep=model.keep)
+        rows = training_rows(X, y, categorical=model.categorical, keep=model.keep)
     vectors, finite = kernel.takes_vectors or given, rows.finite if not given else False
     X, y = check_rows(model, rows.X, y, vectors=vectors, finite=finite)
     rows.settle(model)

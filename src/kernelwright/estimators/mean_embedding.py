@@ -178,7 +178,7 @@ class ConditionalMeanEmbedding(TargetWeights):
         given = isinstance(plan.kernel, Precomputed)  # it has its own error for missing values
         rows = GivenRows(X)
         if plan.kernel.takes_vectors:
-            rows = training_rows(X, categorical=self.categorical, keep=self.keep, gaps=self.kernel is None)
+            rows = training_rows(X, Y, categorical=self.categorical, keep=self.keep, gaps=self.kernel is None)
         vectors, finite = plan.kernel.takes_vectors or given, rows.finite if not given else False
         X, Y = check_any_rows(self, rows.X, Y, vectors=vectors, finite=finite)
         rows.settle(self)

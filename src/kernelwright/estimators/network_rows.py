@@ -26,7 +26,7 @@ def check_network_rows(
     """Check the rows; return those to learn from, their class information, and all rows if they are in chunks."""
     if is_dask(X):
         return _check_chunks(model, X, y, sample_weight, groups)
-    given = training_rows(X, categorical=model.categorical, keep=model.keep)
+    given = training_rows(X, y, categorical=model.categorical, keep=model.keep)
     X, y = check_rows(model, given.X, y, vectors=True, finite=given.finite, **INPUTS)
     given.settle(model)
     info, labels, weights, kept = check_classes(y, sample_weight, model.class_weight, model)

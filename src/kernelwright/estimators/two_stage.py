@@ -93,7 +93,7 @@ class LearnedKernelClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> LearnedKernelClassifier:
         """Learn the kernel, then fit the classifier with it."""
         self._validate_params()
-        given = training_rows(X, categorical=self.categorical, keep=self.keep)
+        given = training_rows(X, y, categorical=self.categorical, keep=self.keep)
         X, y = validate_data(self, given.X, y, dtype=np.float64, ensure_all_finite=given.finite)
         given.settle(self)
         self.classes_, _ = class_labels(y, self)

@@ -14,7 +14,8 @@ FREQUENT = 50  # categories with a coordinate of their own, if a column has too 
 GAP = -2.0  # the code of a gap among those of categories
 RARE = 2  # rows; categories with fewer are counted among the others
 FARTHEST = 2.5  # a coordinate: squashed numbers lie within 3
-SHRINKAGE = 10.0  # rows of the overall mean that are added to each category
+USUAL_SHRINKAGE = 10.0  # rows of the overall mean that are added to each category, if each has one row only
+LEAST_SHRINKAGE, MOST_SHRINKAGE = 0.1, 100.0
 FOLDS = 5
 MOST_MEANS = 3  # directions of the targets in which categories are compared
 NEGLIGIBLE = 1e-6  # relative spread of a direction
@@ -98,7 +99,7 @@ class Levels:
 @saved("category-means")
 @dataclass(frozen=True)
 class LevelMeans:
-    """Mean targets of categories, shrunken towards the mean of all rows by ten rows.
+    """Mean targets of categories, shrunken towards the mean of all rows as far as they are noise.
 
     Parameters
     ----------
@@ -115,9 +116,10 @@ class LevelMeans:
     def of(cls, codes: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> LevelMeans:
         """Average the targets of each code."""
         levels, place = np.unique(_with_gaps(codes), return_inverse=True)
-        away = weights[:, None] * (targets - np.average(targets, axis=0, weights=weights))
-        sums = np.column_stack([np.bincount(place, column, len(levels)) for column in away.T])
-        return cls(levels, sums / (np.bincount(place, weights, len(levels)) + SHRINKAGE)[:, None])
+        away = targets - np.average(targets, axis=0, weights=weights)
+        sums = np.column_stack([np.bincount(place, column, len(levels)) for column in (weights[:, None] * away).T])
+        sizes = np.bincount(place, weights, len(levels))
+        return cls(levels, sums / (sizes + shrinkage(place, away, sums, weights))[:, None])
 
     @property
     def n_columns(self) -> int:
@@ -128,6 +130,48 @@ class LevelMeans:
         """Return the means of the category of each row."""
         known = np.vstack([self.means, np.zeros((1, self.n_columns))])
         return known[_places(self.levels, _with_gaps(codes))]
+
+
+def shrinkage(place: np.ndarray, away: np.ndarray, sums: np.ndarray, weights: np.ndarray) -> float:
+    r"""Return how many rows of the overall mean to add to each category: the variance within over that between.
+
+    With :math:`n_w` rows of category w, mean :math:`\bar y_w` and L categories of n rows, the analysis of variance with
+    random effects estimates ::
+
+        within = sum_i (y_i - mean_w(i))^2 / (n - L)
+        between = (sum_w n_w (mean_w - mean)^2 - (L - 1) within) / (n - sum_w n_w^2 / n)
+
+    and ``sum / (n_w + within / between)`` is the best linear prediction of a category's mean. Several targets share it.
+
+    Parameters
+    ----------
+    place : ndarray of shape (n,)
+        The category of each row, from 0.
+    away : ndarray of shape (n, k)
+        Targets less their mean.
+    sums : ndarray of shape (L, k)
+        Their weighted sums over the rows of each category.
+    weights : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.inputs.levels import shrinkage
+    >>> random, place = np.random.default_rng(0), np.repeat(np.arange(500), 4)
+    >>> y = 0.5 * random.standard_normal(500)[place] + random.standard_normal(2000)
+    >>> sums = np.bincount(place, y - y.mean())[:, None]
+    >>> bool(3.0 < shrinkage(place, (y - y.mean())[:, None], sums, np.ones(2000)) < 5.0)  # 1 / .25
+    True
+    """
+    n, n_levels, total = len(place), len(sums), float(weights.sum())
+    if n == n_levels:
+        return USUAL_SHRINKAGE
+    sizes = np.bincount(place, weights, n_levels)
+    means = sums / np.maximum(sizes, 1e-300)[:, None]
+    within = (weights @ (away - means[place]) ** 2).sum() / total * n / (n - n_levels)
+    explained = (sizes @ means**2).sum() - (n_levels - 1) * within
+    between = max(explained / max(total - (sizes @ sizes) / total, 1e-300), 1e-300)
+    return float(np.clip(within / between, LEAST_SHRINKAGE, MOST_SHRINKAGE))
 
 
 def cross_fitted_means(

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelwright.inputs.frames.columns import Column, left_out, remarks
 from kernelwright.inputs.frames.describing import describe_columns
+from kernelwright.inputs.frames.paying import texts_that_pay
 from kernelwright.inputs.frames.preparing import prepare, with_days
 from kernelwright.inputs.frames.table import Table, some_of
 from kernelwright.tables.labels import spelling_notes
@@ -90,6 +91,7 @@ class TrainingTable:
         aside = ids if groups is None else (*ids, groups)
         columns = describe_columns(features, ids=aside, drop=drop, keep=keep, decimal=decimal, dates=dates)
         columns = tuple(replace(c, treatment=OF_GROUPS) if c.name == groups else c for c in columns)
+        columns, _ = texts_that_pay(features, columns, labels, keep=keep)
         if not any(column.used for column in columns):
             raise ValueError(
                 f"{table.source} has no column to learn from: {some_of([f'{c.name} ({c.kind})' for c in columns], 10)}."

@@ -35,12 +35,30 @@ def test_times_and_zones_are_part_of_the_day(when, hours):
     assert DateCell.of(when.isoformat()).days["day-first"] == pytest.approx(utc, abs=1e-10)
     written = local.strftime("%Y-%m-%d %H:%M:%S.%f") + f"{hours:+03d}:00"
     assert DateCell.of(written).days["day-first"] == pytest.approx(utc, abs=1e-10)
+    whole = (when.replace(microsecond=0) - datetime(1970, 1, 1)) / timedelta(days=1)
+    for form in ("%Y%m%dT%H%M%SZ", "%d/%b/%Y:%H:%M:%S", "%d %b %Y %H:%M:%S"):
+        assert DateCell.of(when.strftime(form)).days["day-first"] == pytest.approx(whole, abs=1e-10)
     minutes = (when.replace(second=0, microsecond=0) - datetime(1970, 1, 1)) / timedelta(days=1)
     assert DateCell.of(when.strftime("%m/%d/%Y %I:%M %p")).days["month-first"] == pytest.approx(minutes, abs=1e-10)
 
 
 @pytest.mark.parametrize(
-    "word", ["31/31/2000", "2020-13-45", "May 5", "1.2.10", "20160702", "1988", "12:30", "abc 12", "10.0.0.1", ""]
+    "word",
+    [
+        "31/31/2000",
+        "2020-13-45",
+        "May 5",
+        "1.2.10",
+        "20160702",
+        "1988",
+        "20160702T2561",
+        "20161302T1000",
+        "12/Apr:10",
+        "12:30",
+        "abc 12",
+        "10.0.0.1",
+        "",
+    ],
 )
 def test_what_is_no_date(word):
     assert DateCell.of(word) is None

@@ -103,9 +103,10 @@ def remarks(columns: Sequence[Column]) -> tuple[str, ...]:
 
 
 def left_out(columns: Sequence[Column]) -> str:
-    """Name the columns that were left out although the user may want them, each with the reason; "" if none was.
+    """Name the columns that were left out, each with the reason; "" if none was.
 
-    Columns that the user named are not listed, and neither are constants, from which nothing can be learned.
+    Columns that the user named are not listed, and neither are those that have a remark of their own.
     """
-    found = [c for c in columns if c.kind in ("identifier", "text", "copy") and c.distinct and not c.remark]
+    guessed = [c for c in columns if c.kind == "constant" or (c.kind in ("identifier", "text", "copy") and c.distinct)]
+    found = [column for column in guessed if not column.remark]
     return some_of([f"{c.name} ({c.treatment.removeprefix('left out: ')})" for c in found], 10)

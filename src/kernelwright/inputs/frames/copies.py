@@ -54,10 +54,13 @@ def _kind(column: Column) -> str:
 
 
 def _outline(table: Table, column: Column) -> np.ndarray:
-    """Return what all copies of a column have in common: standardised values, or the number of each word."""
+    """Return what all copies of a column have in common: standardised values, the number of each word, or a text."""
     import pandas as pd
 
     values = values_of(table, column).values
+    if column.kind == "words":  # texts may all differ, in any two columns
+        words = np.array([word if isinstance(word, str) else "" for word in values], dtype=object)
+        return pd.util.hash_array(words, categorize=False) / 2.0**64
     if values.dtype == object:
         return pd.factorize(values)[0].astype(np.float64)
     gaps = np.isnan(values)

@@ -26,7 +26,7 @@ NTH = r"(?:st|nd|rd|th|\.)?"
 CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d(?:[.,]\d{1,9})?))?\s*(?P<half>[ap]\.?m\.?)?"
 ZONE = r"\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}:?(?:\d{2})?)?"
 FORMS = [
-    re.compile(rf"{WEEKDAY}{form}(?:(?:T|,?\s+){CLOCK}{ZONE})?", re.IGNORECASE)
+    re.compile(rf"{WEEKDAY}{form}(?:(?:T|:|,?\s+){CLOCK}{ZONE})?", re.IGNORECASE)
     for form in (
         r"(?P<year>\d{4})([-/.])(?P<number>\d{1,2})\2(?P<one>\d{1,2})",  # 1988-04-28, 1988/04/28
         r"(?P<one>\d{1,2})(?P<mark>[-/.])\s?(?P<two>\d{1,2})(?P=mark)\s?(?P<year>\d{4})",  # 28/04/1988, 04/28/1988
@@ -44,6 +44,12 @@ FORMS = [
 FORMS.append(
     re.compile(rf"{WEEKDAY}{MONTH}\s+(?P<one>\d{{1,2}})\s+{CLOCK}{ZONE}\s+(?P<year>\d{{4}})", re.IGNORECASE)
 )  # ctime
+FORMS.append(
+    re.compile(
+        r"(?P<year>\d{4})(?P<number>\d{2})(?P<one>\d{2})T(?P<hour>\d{2})(?P<minute>[0-5]\d)(?P<second>[0-5]\d)?(?P<half>)"
+        + ZONE
+    )
+)  # 19880428T094500Z
 COMPACT = re.compile(r"((?:1[89]|20|21)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")  # 19880428
 FEWEST_COMPACT = 10  # different dates; fewer whole numbers may look like them by chance
 DURATION = re.compile(

@@ -78,11 +78,17 @@ class GivenRows:
 
 
 def training_rows(
-    X: Any, *, categorical: str | Sequence[Any] | None = FROM_DTYPE, keep: Sequence[Any] = (), gaps: bool = False
+    X: Any,
+    y: Any = None,
+    *,
+    categorical: str | Sequence[Any] | None = FROM_DTYPE,
+    keep: Sequence[Any] = (),
+    gaps: bool = False,
 ) -> GivenRows:
     """Read a training frame as codes, with a warning that names the columns that are left out.
 
-    Arrays stay as they are; ``gaps`` says whether NaN in them is a missing value.
+    Arrays stay as they are; ``gaps`` says whether NaN in them is a missing value. The targets ``y`` decide whether free
+    text pays.
     """
     if not is_frame(X):
         if not (categorical is None or isinstance(categorical, str)) or len(keep):
@@ -95,7 +101,7 @@ def training_rows(
     if not frame.columns.is_unique and all(dtype.kind in "iuf" for dtype in frame.dtypes):
         return GivenRows(given, gaps=gaps)  # columns that cannot be told apart, but need not be
     table = as_table(frame)
-    reader = FrameReader.of(table, categorical=categorical, keep=keep)
+    reader = FrameReader.of(table, categorical=categorical, keep=keep, y=y)
     if not any(column.used for column in reader.columns) and len(table):
         columns = some_of([f"{column.name} ({column.treatment})" for column in reader.columns], 10)
         raise ValueError(f"The table has no column to learn from: {columns}. keep=[...] uses a column anyway.")

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelwright.inputs.frames.columns import Column, left_out, remarks
 from kernelwright.inputs.frames.describing import describe_columns
+from kernelwright.inputs.frames.paying import texts_that_pay
 from kernelwright.inputs.frames.preparing import check_columns
 from kernelwright.inputs.frames.table import Table, as_table, check_name
 from kernelwright.inputs.frames.values import values_of
@@ -47,6 +48,7 @@ class FrameReader:
         keep: Sequence[str | int] = (),
         decimal: str | None = None,
         dates: str | None = None,
+        y: Any = None,
     ) -> FrameReader:
         """Find out what the columns of a frame are.
 
@@ -60,6 +62,8 @@ class FrameReader:
             Columns that are used although they look useless: identifiers, constants, copies, text.
         decimal, dates : str, optional
             See :func:`~kernelwright.tables.describe_columns`.
+        y : array-like of shape (n,), optional
+            Targets. With them, free text whose words tell nothing about them is left out.
 
         Examples
         --------
@@ -74,11 +78,7 @@ class FrameReader:
         forced = categorical_columns(categorical, table.names)
         kept = named_columns(keep, table.names, "keep")
         columns = describe_columns(table, keep=kept, categorical=forced, decimal=decimal, dates=dates)
-        bags = []
-        for column in columns:
-            if column.kind == "words" and (bag := WordBag.of(column.name, values_of(table, column).values)) is not None:
-                bags.append(bag)
-        return cls(columns, tuple(bags))
+        return cls(*texts_that_pay(table, columns, y, keep=kept))
 
     @property
     def names(self) -> tuple[str, ...]:
