@@ -7,11 +7,12 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVR
 
+from kernelwright import HyperKernelSVR
 from kernelwright.hyper import svr
 from kernelwright.hyper.bases import MidpointBasis, whitening
 from kernelwright.hyper.kernels import PointPairs
 from kernelwright.hyper.pairs import Pairs, unique_pairs
-from kernelwright.hyper.svr import support_vector, support_vector_primal
+from kernelwright.hyper.svr import insensitive_primal, support_vector, support_vector_primal
 from tests.hyper.problems import GAUSSIAN, all_m2, data, pair_basis
 
 
@@ -42,6 +43,57 @@ def test_primal_svr_minimises_its_objective():
 
     best = minimize(objective, np.zeros(Z.shape[1] + 1), method="BFGS", options={"gtol": 1e-8})
     assert objective(np.append(found.weights.numpy(), found.bias)) <= best.fun * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("C", [0.05, 2.0, 100.0])
+def test_the_linear_loss_on_features_is_that_of_a_quadratic_programme(C):
+    X, target = data(m=9)
+    pairs = unique_pairs(target)
+    basis = MidpointBasis(GAUSSIAN, X[:5])
+    Z = basis.at(PointPairs(X[pairs.first], X[pairs.second])) @ whitening(basis.gram())
+    found = insensitive_primal(Z, pairs, C=C, epsilon=0.1)
+    w, y, n = pairs.weights.numpy(), pairs.targets.numpy(), len(pairs)
+
+    def objective(u, b):
+        return 0.5 * u @ u + C * (w * np.clip(np.abs(Z.numpy() @ u + b - y) - 0.1, 0, None)).sum()
+
+    def value_and_slope(s):  # the dual: s of all pairs with |s| <= C w and sum 0
+        return 0.5 * (Z.numpy().T @ s) @ (Z.numpy().T @ s) - y @ s, Z.numpy() @ (Z.numpy().T @ s) - y
+
+    def dual(parts):  # s = a - b with a, b >= 0, so that epsilon |s| is linear
+        value, slope = value_and_slope(parts[:n] - parts[n:])
+        return value + 0.1 * parts.sum(), np.concatenate([slope + 0.1, 0.1 - slope])
+
+    best = minimize(
+        dual,
+        np.zeros(2 * n),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0, C * weight) for weight in np.tile(w, 2)],
+        constraints={"type": "eq", "fun": lambda p: (p[:n] - p[n:]).sum(), "jac": lambda p: np.repeat([1.0, -1.0], n)},
+        options={"maxiter": 1000, "ftol": 1e-12},
+    )
+    assert objective(found.weights.numpy(), found.bias) == pytest.approx(-best.fun, rel=2e-3)  # no duality gap
+
+
+def test_the_linear_loss_with_landmarks_ignores_outliers():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(-1))
+    wrong = np.triu(np.random.default_rng(1).random(K.shape) < 0.05)
+    given = K + 20.0 * (wrong | wrong.T)
+    errors = {
+        loss: np.abs(HyperKernelSVR(C=10.0, loss=loss, solver="midpoint", random_state=0).fit(X, given).predict(X) - K)
+        for loss in ("auto", "linear")
+    }
+    assert errors["linear"].mean() < 0.5 * errors["auto"].mean()
+
+
+def test_few_rounds_warn():
+    X, target = data(m=7)
+    pairs = unique_pairs(target)
+    Z = pair_basis(GAUSSIAN, X).at(PointPairs(X[pairs.first], X[pairs.second]))
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        insensitive_primal(Z, pairs, C=10.0, epsilon=0.1, most_rounds=3)
 
 
 def test_a_support_vector_solver_does_not_go_on_for_ever(monkeypatch):

@@ -12,7 +12,7 @@ from kernelwright.estimators.hyper import SHARED_CONSTRAINTS, KernelLearner
 from kernelwright.hyper.kernels import HyperKernel
 from kernelwright.hyper.learning import HeldOutMetric
 from kernelwright.hyper.solvers import PairSolver
-from kernelwright.hyper.svr import PairSVR
+from kernelwright.hyper.svr import LOSSES, PairSVR
 from kernelwright.storage.saved import saved
 
 __all__ = ["HyperKernelSVR"]
@@ -24,8 +24,8 @@ class HyperKernelSVR(KernelLearner):
 
     The loss ignores errors below ``epsilon`` and grows linearly above, so outliers among the similarities matter less
     than in :class:`HyperKernelRidge`. The exact solution (up to about 100 points) uses scikit-learn's SVR on unique
-    pairs. The other solvers use the squared loss above ``epsilon``, with a linear model on the functions of "midpoint"
-    or "nystroem".
+    pairs. The other solvers use a linear model on the functions of "midpoint" or "nystroem", with the squared loss
+    above ``epsilon`` unless ``loss="linear"``.
 
     Parameters
     ----------
@@ -35,6 +35,9 @@ class HyperKernelSVR(KernelLearner):
     epsilon : float or str, default="auto"
         Errors up to ``epsilon`` are ignored. "auto" is a tenth of the standard deviation of the similarities (0.1 with
         labels); "m^-1" is a schedule in the number m of points.
+    loss : {"auto", "linear"}, default="auto"
+        "linear" is the loss of Eq. (7) with any solver. "auto" is the same with the exact solution, and squared (and
+        faster) otherwise.
     bound, symmetric, solver, learn, coding, class_weight, categorical, keep, random_state
         As in :class:`HyperKernelRidge`. The solver "auto" is exact up to 60 points; the other solvers learn from 20,000
         pairs by default. With ``symmetric=False``, the values of (i, j) and (j, i) are averaged first.
@@ -59,6 +62,7 @@ class HyperKernelSVR(KernelLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS | {
         "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "epsilon": [Interval(Real, 0, None, closed="left"), str],
+        "loss": [StrOptions(set(LOSSES))],
     }
 
     def __init__(
@@ -67,6 +71,7 @@ class HyperKernelSVR(KernelLearner):
         *,
         C: float | str = "auto",
         epsilon: float | str = "auto",
+        loss: str = "auto",
         bound: float | str | None = None,
         symmetric: bool = True,
         solver: str | PairSolver = "auto",
@@ -80,6 +85,7 @@ class HyperKernelSVR(KernelLearner):
         self.hyperkernel = hyperkernel
         self.C = C
         self.epsilon = epsilon
+        self.loss = loss
         self.bound = bound
         self.symmetric = symmetric
         self.solver = solver
@@ -101,5 +107,5 @@ class HyperKernelSVR(KernelLearner):
         sample_weight : array of shape (m, m) or (m,), default=None
             Weights of pairs (with a matrix), or of points: the weight of a pair is then the product.
         """
-        self.C_ = self._fit(X, y, sample_weight, PairSVR(self.C, self.epsilon)).coefficients.ridge
+        self.C_ = self._fit(X, y, sample_weight, PairSVR(self.C, self.epsilon, self.loss)).coefficients.ridge
         return self
