@@ -145,6 +145,8 @@ def _estimators() -> Iterator[Sample]:
     yield fitted(baselines.DistributedBayesianMKL(few, n_parts=2, random_state=0), "decision_function")
     yield fitted(baselines.IndefiniteMKL([kernels.Gaussian(1.0), kernels.Linear()]), "decision_function")
     yield fitted(baselines.GridSearchSVC(cv=2), "predict", Y)
+    printed = baselines.HyperKernelAsPrinted(n_landmarks=4, random_state=0)
+    yield fitted(printed, "predict")
     yield fitted(TableViews(), "transform")
     layout = TableLayout((CodedColumn("town", "category", tuple(map(str, range(240)))), CodedColumn("day", "date")))
     codes = np.column_stack([np.arange(480) % 240, 18_000.0 + np.arange(480)])

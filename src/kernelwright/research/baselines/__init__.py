@@ -5,6 +5,7 @@ from kernelwright.research.baselines.bayesian_mkl import BayesianMKL
 from kernelwright.research.baselines.data_adaptive import DataAdaptiveKernel
 from kernelwright.research.baselines.distributed_mkl import DistributedBayesianMKL
 from kernelwright.research.baselines.grid_svm import GridSearchSVC
+from kernelwright.research.baselines.hyper_as_printed import HyperKernelAsPrinted
 from kernelwright.research.baselines.indefinite_mkl import IndefiniteMKL
 from kernelwright.research.baselines.random_alignment import RandomFeatureAlignment
 
@@ -14,6 +15,7 @@ __all__ = [
     "DataAdaptiveKernel",
     "DistributedBayesianMKL",
     "GridSearchSVC",
+    "HyperKernelAsPrinted",
     "IndefiniteMKL",
     "RandomFeatureAlignment",
 ]
