@@ -16,11 +16,13 @@ from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, Embedd
 from kernelwright.errors import WorkerLostError
 from kernelwright.features import RandomFourier
 from kernelwright.hyper import LandmarkPairs, Partition
-from kernelwright.inputs import blocks
+from kernelwright.inputs import blocks, dask_buckets, dask_work
 from kernelwright.kernels import Gaussian
 from kernelwright.networks import Training
 from kernelwright.research.experiments.runner import Experiment, Task, run
+from kernelwright.solvers import Tree
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
@@ -208,6 +210,73 @@ def test_a_worker_short_of_memory_names_the_setting_to_change(problem):
         y = (X[:, 0] > 0).astype(int)
         with pytest.raises(WorkerLostError, match=r"Use smaller chunks .* or raise memory_limit of the workers"):
             small_model(learn=None, ridge=0.01).fit(X, y)
+
+
+# Leaves of a tree ------------------------------------------------------------------------------------------------
+
+
+def tree_model(kind=EmbeddingClassifier):
+    return kind(Gaussian(0.7), learn=None, ridge=1e-5, solver=Tree(300, trees=2), random_state=0)
+
+
+def here(model, X, y):
+    """Fit a model to chunks in this process."""
+    with dask.config.set(scheduler="synchronous"):
+        return model.fit(da.from_array(X, chunks=(5000, -1)), y)
+
+
+def wait_for_buckets(client):
+    """Wait until some buckets are together."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if any("_together" in str(key) for keys in client.has_what().values() for key in keys):
+            return
+        time.sleep(0.02)
+    raise AssertionError("No bucket ever came together.")
+
+
+@pytest.mark.parametrize("kind", [EmbeddingClassifier, EmbeddingRegressor])
+def test_trees_are_the_same_as_in_one_process_also_if_a_worker_is_killed(client, problem, kind, monkeypatch):
+    monkeypatch.setattr(dask_buckets, "GROUP_BYTES", 2**16)
+    X, y = problem[0][:8000], problem[1][:8000]
+    y = y if kind is EmbeddingClassifier else y + np.sin(X[:, 2])
+    expected, found = here(tree_model(kind), X, y), {}
+    before = set(client.run(os.getpid).values())
+    fit = threading.Thread(target=lambda: found.update(model=tree_model(kind).fit(many_chunks(X), y)))
+    fit.start()
+    wait_for_buckets(client)
+    os.kill(min(before), signal.SIGKILL)
+    fit.join(120)
+    there = found["model"]
+    client.wait_for_workers(2, timeout=60)
+    assert there.solver_ == "tree"
+    np.testing.assert_allclose(there.coefficients_, expected.coefficients_, atol=1e-6)
+    lazy = (there.predict_proba if kind is EmbeddingClassifier else there.predict)(many_chunks(X))
+    answers = (expected.predict_proba if kind is EmbeddingClassifier else expected.predict)(X)
+    np.testing.assert_allclose(lazy.compute(), answers, atol=1e-6)
+
+
+def test_a_large_model_is_on_every_worker_before_predictions_begin(client, problem, monkeypatch):
+    monkeypatch.setattr(dask_work, "LARGE", 100)
+    X, y = problem[0][:3000], problem[1][:3000]
+    model = small_model(learn=None, ridge=0.01).fit(X, y)
+    lazy = model.predict_proba(da.from_array(X, chunks=(500, 4)))
+    assert [len(held) for held in client.has_what().values()] == [1, 1]
+    os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+    np.testing.assert_allclose(lazy.compute(), model.predict_proba(X), atol=1e-12)
+    client.wait_for_workers(2, timeout=60)
+
+
+def test_ctrl_c_stops_leaves_too(client, problem, monkeypatch):
+    monkeypatch.setattr(dask_buckets, "GROUP_BYTES", 2**16)
+    X, y = problem
+    with pytest.raises(KeyboardInterrupt), ctrl_c_after(lambda: wait_for_buckets(client)):
+        tree_model().fit(many_chunks(X), y)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and (any(client.processing().values()) or any(client.has_what().values())):
+        time.sleep(0.1)
+    assert not any(client.processing().values())
+    assert not any(client.has_what().values())
 
 
 def test_networks(client, problem):

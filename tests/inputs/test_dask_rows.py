@@ -134,12 +134,12 @@ def test_lazy_answers_keep_the_chunks(rows):
         calls.append(len(X))
         return 2.0 * np.asarray(X) + plus
 
-    answer = lazily(twice, da.from_array(X, chunks=((60, 40), (2, 1))), plus=1.0)
+    answer = lazily(twice, 0, da.from_array(X, chunks=((60, 40), (2, 1))), plus=1.0)
     assert calls == [1]  # an example, nothing else
     assert answer.chunks == ((60, 40), (3,))
     np.testing.assert_array_equal(answer.compute(), 2.0 * X + 1.0)
     frame = dd.from_pandas(pd.DataFrame(X, columns=["u", "v", "w"]), npartitions=3)
-    np.testing.assert_array_equal(lazily(lambda X: X["u"].to_numpy(), frame).compute(), X[:, 0])
+    np.testing.assert_array_equal(lazily(lambda X: X["u"].to_numpy(), 0, frame).compute(), X[:, 0])
 
 
 def test_mean_is_weighted(rows):

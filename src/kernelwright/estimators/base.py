@@ -55,9 +55,16 @@ def by_chunks(method: Callable[..., np.ndarray]) -> Callable[..., Any]:
         if not is_dask(X):
             return method(self, X, *arguments, **options)
         check_is_fitted(self)
-        return lazily(getattr(self, method.__name__), X, *arguments, **options)
+        return lazily(getattr(self, method.__name__), _bytes_of(self), X, *arguments, **options)
 
     return either
+
+
+def _bytes_of(model: Any) -> float:
+    """Return the bytes of the points and coefficients of a fitted model."""
+    embedding = vars(model).get("embedding_")
+    parts = [getattr(embedding, name, None) for name in ("points", "coefficients")]
+    return float(sum(part.nbytes for part in parts if isinstance(part, Tensor)))
 
 
 def part_of(record: str, name: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelwright.inputs.blocks import Block, Gathered, _joined, _some
-from kernelwright.inputs.dask_work import computed, streamed
+from kernelwright.inputs.dask_work import computed, persisted, streamed
 from kernelwright.numerics.threads import on_one_thread
 
 __all__ = ["DaskBuckets"]
@@ -56,7 +56,6 @@ class DaskBuckets(Gathered):
         n_trees: int,
     ) -> DaskBuckets:
         """Route the rows of delayed blocks, and bring those of each group of buckets together."""
-        import dask
         from dask import delayed
 
         n_groups = min(n_buckets, -(-sum(lengths) * n_trees * row_bytes // GROUP_BYTES))
@@ -69,14 +68,13 @@ class DaskBuckets(Gathered):
         ]
         groups = [delayed(_together)([parts[number] for parts in divided]) for number in range(n_groups)]
         counts = [delayed(_counts)(group, n_buckets) for group in groups]
-        groups, counts = dask.persist(groups, counts)
+        groups, counts = persisted(row_bytes, groups, counts)
         return cls(groups, firsts, np.sum(computed(counts, row_bytes), axis=0), row_bytes)
 
     def map(self, function: Callable[..., Any], given: Callable[[int], Any] | None = None) -> Iterator[tuple[int, Any]]:  # noqa: D102
-        import dask
         from dask import delayed
 
-        (shipped,) = dask.persist(delayed(function, traverse=False))
+        (shipped,) = persisted(self.row_bytes, delayed(function, traverse=False))
         parts = zip(self.groups, np.split(np.arange(len(self.sizes)), self.firsts[1:]), strict=True)
         there = ((group, own[self.sizes[own] > 0].tolist()) for group, own in parts)
         tasks = (

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from kernelwright.inputs.blocks import Block, Chunks, Gathered, _joined
 from kernelwright.inputs.dask_buckets import DaskBuckets
 from kernelwright.inputs.dask_readers import BlockReader, ChunkReader, NumberReader, RowReader, counted
-from kernelwright.inputs.dask_work import computed
+from kernelwright.inputs.dask_work import computed, shipped
 from kernelwright.inputs.frames.given_rows import GivenRows
 from kernelwright.inputs.labels import class_labels
 from kernelwright.inputs.numbers import check_numbers
@@ -187,20 +187,26 @@ class DaskRows(Chunks):
         ]
 
 
-def lazily(method: Callable[..., np.ndarray], X: Any, *arguments: Any, **options: Any) -> Any:
-    """Apply ``method`` to every chunk of X; return a lazy Dask array."""
+def lazily(method: Callable[..., np.ndarray], n_bytes: float, X: Any, *arguments: Any, **options: Any) -> Any:
+    """Apply ``method``, of a model of some bytes, to every chunk of X; return a lazy Dask array."""
     import dask.array as da
     from dask import delayed
 
     X = _whole_rows(X)
     example = method(example_row(X), *arguments, **options)
-    shipped = delayed(partial(_unless_empty, method, example[:0]), traverse=False)  # sent together with the model
+    there = shipped(partial(_unless_empty, method, example[:0]), n_bytes)
     lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * X.npartitions
     answers = [
-        da.from_delayed(shipped(block, *arguments, **options), (length, *example.shape[1:]), example.dtype)
+        da.from_delayed(
+            delayed(_answer)(there, block, *arguments, **options), (length, *example.shape[1:]), example.dtype
+        )
         for block, length in zip(_delayed_blocks(X), lengths, strict=True)
     ]
     return da.concatenate(answers, allow_unknown_chunksizes=True)
+
+
+def _answer(method: Callable[..., np.ndarray], X: Any, *rest: Any, **options: Any) -> np.ndarray:
+    return method(X, *rest, **options)
 
 
 def _unless_empty(method: Callable[..., np.ndarray], nothing: np.ndarray, X: Any, *rest: Any, **options: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -11,8 +12,9 @@ from typing import Any
 
 from kernelwright.errors import WorkerLostError
 
-__all__ = ["computed", "streamed"]
+__all__ = ["computed", "persisted", "shipped", "streamed"]
 
+LARGE = 2**23  # bytes of a model: a larger one goes to the workers directly, not through the scheduler
 AHEAD = 2  # tasks for each thread of a cluster that are waiting or running: none is idle, and few results wait
 
 
@@ -22,6 +24,24 @@ def computed(tasks: list[Any], row_bytes: int) -> Any:
 
     with _advice(row_bytes):
         return dask.compute(*tasks)
+
+
+def persisted(row_bytes: int, *collections: Any) -> Any:
+    """Start work whose results stay where they are."""
+    import dask
+
+    with _advice(row_bytes):
+        return dask.persist(*collections)
+
+
+def shipped(value: Any, n_bytes: float) -> Any:
+    """Return an object that tasks may take as an argument. A large one has a copy on each worker at once."""
+    from dask import delayed
+
+    client = _client() if n_bytes > LARGE else None
+    if client is None or client.asynchronous:
+        return delayed(value, traverse=False)
+    return client.scatter(value, broadcast=True, hash=False)  # copies: none is lost with a single worker
 
 
 def streamed(tasks: Iterable[Any], row_bytes: int) -> Iterator[Any]:
@@ -53,7 +73,10 @@ def _client() -> Any:
 @contextmanager
 def _advice(row_bytes: int) -> Iterator[None]:
     try:
-        yield
+        with warnings.catch_warnings():
+            # Kernel and scale of the inputs are a few megabytes. In the graph they are sent again if a worker dies.
+            warnings.filterwarnings("ignore", "Sending large graph")
+            yield
     except MemoryError as error:
         raise WorkerLostError(_memory_advice("A worker could not get the memory for a chunk", row_bytes)) from error
     except Exception as error:

@@ -34,7 +34,7 @@ __all__ = ["BucketSolver", "CollectedTrees", "MoreColumns", "SolvedBucket", "Sol
 
 BUCKET_LEAVES = 32  # leaves of a bucket, about
 LEAST_SAMPLED = 50  # rows of the sample in a bucket, about: its number of rows then differs by a seventh
-SINGLE_FROM = 2**30  # bytes of points in double precision, from which on they are kept in single
+SINGLE_FROM = 2**28  # bytes of points in double precision, from which on they are kept in single
 
 
 def grow_stems(
