@@ -1,4 +1,4 @@
-"""Sums over rows on a local Dask cluster: one worker and two, up to ten million rows, and a plan for more.
+"""Fits on a local Dask cluster: sums over rows and leaves of trees, by one worker and by two, and plans for more.
 
 Workers draw the rows themselves, chunk by chunk, so they are never all in memory. A worker has one thread.
 """
@@ -17,15 +17,20 @@ from kernelwright.estimators.streaming import sum_points
 from kernelwright.features import RandomFourier
 from kernelwright.inputs.dask_rows import FAN_IN, DaskRows
 from kernelwright.inputs.targets import ClassTargets
-from tools.processes import memory
+from tools.processes import memory, reset_peak
 
-D, CLASSES, CHUNK = 20, 5, 50_000
+D, CLASSES, CHUNK, TREES = 20, 5, 50_000, 3
 
 
 @contextmanager
-def cluster(workers):
+def cluster(workers, memory_limit="4GiB"):
     """Start a local cluster."""
-    settings = {"threads_per_worker": 1, "memory_limit": "4GiB", "dashboard_address": None, "silence_logs": "ERROR"}
+    settings = {
+        "threads_per_worker": 1,
+        "memory_limit": memory_limit,
+        "dashboard_address": None,
+        "silence_logs": "ERROR",
+    }
     with LocalCluster(n_workers=workers, **settings) as here, Client(here) as client:
         client.run(__import__, "kernelwright")  # importing torch is not measured
         yield client
@@ -34,8 +39,13 @@ def cluster(workers):
 def made_up(n):
     """Draw n rows and labels, chunk by chunk."""
     X = da.random.default_rng(0).standard_normal((n, D), chunks=(CHUNK, D))
+    return X, labels(X)
+
+
+def labels(X):
+    """Return the class of each row."""
     y = (X[:, 0] * X[:, 1] > 0).astype(int) + 2 * (X[:, 2] > 0) * (X[:, 3] > 0.5)
-    return X, y + (X[:, 4] > 2.0)
+    return y + (X[:, 4] > 2.0)
 
 
 def model(p):
@@ -67,6 +77,85 @@ def resident(client, field):
 def sent(client):
     """Return the bytes that workers have sent so far."""
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+
+def cpu(client):
+    """Return the CPU seconds that each worker has used so far."""
+    return np.array(list(client.run(time.process_time).values()))
+
+
+def tree_fit(client, n):
+    """Fit the default with n rows; return what it has cost."""
+    X, y = made_up(n)
+    reset_peak()
+    before, moved, own, started = cpu(client), sent(client), time.process_time(), time.perf_counter()
+    fitted = EmbeddingClassifier(random_state=0).fit(X, y)
+    seconds, here, there = time.perf_counter() - started, time.process_time() - own, cpu(client) - before
+    assert fitted.solver_ == "tree"
+    moved, peak = sent(client) - moved, memory("VmHWM")
+    new = np.random.default_rng(1).standard_normal((10_000, D))
+    return {
+        "rows": n,
+        "workers": len(there),
+        "seconds": seconds,
+        "CPU seconds of the caller": here,
+        "CPU seconds of workers": there.sum(),
+        "of the busiest": there.max(),
+        "peak memory of a worker": format_bytes(resident(client, "VmHWM")),
+        "of the caller": format_bytes(peak),
+        "bytes between workers": format_bytes(moved),
+        "accuracy": np.mean(fitted.predict(new) == labels(new)),
+    }
+
+
+def trees(quick):
+    """Fit the default with one worker and with two, each with 2 GiB."""
+    found = []
+    for n, workers in ((60_000, 1), (60_000, 2)) if quick else ((300_000, 1), (300_000, 2), (1_000_000, 2)):
+        with cluster(workers, "2GiB") as client:
+            found.append(tree_fit(client, n))
+    one = found[0]
+    return [
+        row | {"speed-up": _critical(one) / _critical(row) if row["rows"] == one["rows"] else math.nan} for row in found
+    ]
+
+
+def trees_plan(measured):
+    """Predict time and bytes of the default from the small run with one worker, and check them with the largest run.
+
+    Times are for machines with a core each that no one else uses, and a network that is never the limit.
+    """
+    one, largest = measured[0], measured[-1]
+    of_worker = one["CPU seconds of workers"] / one["rows"]
+    # What the caller does besides: rows that come back are put in their places.
+    of_caller = (largest["CPU seconds of the caller"] - one["CPU seconds of the caller"]) / (
+        largest["rows"] - one["rows"]
+    )
+    learning = one["CPU seconds of the caller"] - of_caller * one["rows"]
+    rows = []
+    for n, machines in ((largest["rows"], 2), (10**8, 10), (10**8, 100), (10**9, 10), (10**9, 100)):
+        check = n == largest["rows"]
+        seconds = learning + of_caller * n + of_worker * n / machines
+        gathered = TREES * n * (8 * D + 32) * (1 - 1 / machines)
+        rows.append(
+            {
+                "rows": n,
+                "machines": machines,
+                "minutes planned": seconds / 60.0,
+                "minutes measured": _critical(largest) / 60.0 if check else math.nan,
+                "rows brought together": format_bytes(int(gathered)),
+                "measured": largest["bytes between workers"] if check else "",
+                "to the caller": format_bytes(n * (8 * D + 16 + TREES * (16 * CLASSES + 16))),
+                "model": format_bytes(n * (8 * D + 33 + TREES * (8 * CLASSES + 8))),
+                "of the time, the caller alone": (learning + of_caller * n) / seconds,
+            }
+        )
+    return rows
+
+
+def _critical(row):
+    """Return the CPU seconds that nobody else can take over: on machines of their own, the time of the fit."""
+    return row["CPU seconds of the caller"] + row["of the busiest"]
 
 
 def by_workers(quick):

@@ -211,7 +211,7 @@ def run_probabilities(arguments: argparse.Namespace) -> None:
 
 
 def run_cluster(arguments: argparse.Namespace) -> None:
-    """Time sums over rows on a Dask cluster."""
+    """Time sums over rows, and leaves of trees, on a Dask cluster."""
     from benchmarks import cluster
 
     quick = arguments.quick
@@ -219,6 +219,9 @@ def run_cluster(arguments: argparse.Namespace) -> None:
     sizes = cluster.by_size(quick)
     keep("cluster_size", "Up to ten million rows, two workers", sizes)
     keep("cluster_plan", "Planned from the rate of one worker", cluster.plan(quick, sizes))
+    trees = cluster.trees(quick)
+    keep("cluster_trees", "The default on workers of 2 GiB", trees)
+    keep("cluster_trees_plan", "Planned from the smallest run", cluster.trees_plan(trees))
 
 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
