@@ -17,6 +17,7 @@ from kernelwright import errors
         ("PrecisionWarning", UserWarning),
         ("ExtrapolationWarning", UserWarning),
         ("CollapseWarning", UserWarning),
+        ("DependenceWarning", UserWarning),
         ("DistanceMatrixWarning", UserWarning),
     ],
 )

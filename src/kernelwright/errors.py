@@ -37,6 +37,10 @@ class ColumnWarning(UserWarning):
     """Columns of a data frame were left out, or can be read in two ways; the message names them and says what to do."""
 
 
+class DependenceWarning(UserWarning):
+    """Neighbouring rows depend on each other, so they were left out in blocks; the message says what to do."""
+
+
 class DistanceMatrixWarning(UserWarning):
     """A similarity matrix looks like a distance matrix; the message says what to do if it is one."""
 

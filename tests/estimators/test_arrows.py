@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from kernelwright import EmbeddingClassifier, learning, solvers
 from kernelwright.embedding import TrainingSet
-from kernelwright.errors import MemoryBudgetError
+from kernelwright.errors import DependenceWarning, MemoryBudgetError
 from kernelwright.estimators import row_split
 from kernelwright.estimators.arrows import embedded_rows, embedding_of, learn, prepare, refuse_if_too_large, solve
 from kernelwright.estimators.checking import plan_of
@@ -256,3 +256,27 @@ def test_an_open_choice_is_settled_by_the_loss_of_the_plan_and_told(monkeypatch,
     assert isinstance(seen[0], CalibratedLogLoss)
     assert seen[1] is BRIER
     assert any("takes the place of Landmarks(n=5)" in each for each in caplog.messages)
+
+
+def test_dependent_rows_are_left_out_in_blocks_with_a_warning(monkeypatch):
+    """Equal rows are merged and sorted: a block is told by the first of the rows that a point stands for."""
+    seen = []
+
+    def blocks(kernel, data, ridge, order, random):
+        seen.append(order)
+        return order // 10
+
+    monkeypatch.setattr("kernelwright.estimators.arrows.dependent_blocks", blocks)
+    copied = np.concatenate([X, X[:5]])
+    made = plan(learn="leave-one-out")
+    given = Dataset(copied, None, np.concatenate([Y, Y[:5]]), np.ones(N + 5), None)
+    data = prepare(given, split(given, made), made)
+    choice = Choice(Gaussian(), 0.1, 0.0, [], "")
+    with pytest.warns(DependenceWarning, match=r"leaves out 5 blocks of consecutive rows in turn\. Pass groups="):
+        found = made.heeded(choice, data, torch.Generator())
+    at = found.embedded.points[np.argsort(seen[0].numpy())].numpy()
+    np.testing.assert_array_equal(at, X)  # in the order in which they were given
+    assert torch.equal(found.embedded.groups, seen[0] // 10)
+    assert found.learned is found.embedded
+    assert found.embedded.counts is None
+    assert plan(learn=None).heeded(choice, data, torch.Generator()) is data  # nothing was learned from the rows

@@ -6,6 +6,7 @@ They do not depend on classes: the targets are passed in, and the link is fitted
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor
 from kernelwright.embedding.fitted import EmbeddedRows, FittedEmbedding
 from kernelwright.embedding.partition import divisible
 from kernelwright.embedding.training_set import TrainingSet
+from kernelwright.errors import DependenceWarning
 from kernelwright.estimators.progress import logger
 from kernelwright.estimators.row_split import RowSplit
 from kernelwright.inputs.coordinates import TableCoordinates
@@ -31,6 +33,7 @@ from kernelwright.numerics.memory import check_memory
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import CalibratedLogLoss, Loss
 from kernelwright.solvers import Solution, Solver
+from kernelwright.solvers.dependence import dependent_blocks
 from kernelwright.solvers.explicit import Explicit
 
 __all__ = [
@@ -48,6 +51,11 @@ __all__ = [
     "solve",
 ]
 
+DEPENDENT = (
+    "Rows depend on their neighbours, as in a time series: without a whole block of them, errors are clearly "
+    "larger than without as many random rows. So calibration leaves out {n_blocks} blocks of consecutive rows in "
+    "turn. Pass groups= to say which rows belong together. If the rows are independent but sorted, shuffle them."
+)
 MERGE_UP_TO = 5000  # rows; beyond, merging equal rows costs more than it saves
 
 
@@ -88,6 +96,21 @@ class FitPlan:
         logger.info("%d rows: solver %s%s", n_rows, solver.word, "" if size == n_rows else f" of size {size}")
         return solver
 
+    def heeded(self, choice: Choice, data: Prepared, random: torch.Generator) -> Prepared:
+        """Return the rows; in blocks that are left out as a whole, with a warning, if neighbours depend on each other.
+
+        Only a kernel of vectors is tested, and a solver that leaves rows out in closed form.
+        """
+        if self.explicit or data.learned is not data.embedded or not self.method.learns:
+            return data
+        with torch.no_grad(), threads_for(0):
+            blocks = dependent_blocks(choice.kernel, data.embedded, choice.ridge, data.order, random)
+        if blocks is None:
+            return data
+        warnings.warn(DEPENDENT.format(n_blocks=int(blocks.max()) + 1), DependenceWarning, stacklevel=3)
+        in_blocks = replace(data.embedded, groups=blocks, counts=None)
+        return replace(data, learned=in_blocks, embedded=in_blocks)
+
     def settled(self, solver: Solver, choice: Choice, data: TrainingSet, random: torch.Generator) -> Solver:
         """Return the solver for the learned kernel: "auto" may compare two of them at rows that are held out."""
         with torch.no_grad(), threads_for(0):
@@ -106,6 +129,13 @@ class Prepared:
     learned: TrainingSet
     embedded: TrainingSet  # same as ``learned``, unless the kernel is learned from other rows
     place: np.ndarray  # index of each solved row among the embedded points
+
+    @property
+    def order(self) -> Tensor:
+        """The first of the solved rows that each embedded point stands for; equal rows are merged and sorted."""
+        first = np.empty(len(self.embedded), dtype=np.int64)
+        first[self.place[::-1]] = np.arange(len(self.place))[::-1]
+        return torch.from_numpy(first)
 
 
 def prepare(rows: Dataset, parts: RowSplit, plan: FitPlan) -> Prepared:

@@ -200,6 +200,7 @@ class EmbeddingClassifier(ProbabilityClassifier, ClassesCompressed, EmbeddingEst
                 plan = restarted(plan, self, data.scaler)
                 solver, scaler = plan.solver_for(len(data.embedded), data.embedded.points), data.scaler
                 choice = learn(data.learned, plan, solver, random)
+                data = plan.heeded(choice, data, random)
                 solver = plan.settled(solver, choice, data.embedded, random)
                 solution = solve(choice, data.embedded, solver, random)
                 embedded, held = embedded_rows(rows, parts, data, kept), rows.subset(parts.held)

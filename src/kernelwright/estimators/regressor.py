@@ -191,6 +191,7 @@ class EmbeddingRegressor(PredictsNumbers):
                 plan = for_numbers(restarted(plan, self, data.scaler), targets)
                 solver, scaler = plan.solver_for(len(data.embedded), data.embedded.points), data.scaler
                 choice = learn(*learned_from(data.learned, plan, how), solver, random)
+                data = plan.heeded(choice, data, random)
                 solver = plan.settled(solver, choice, data.embedded, random)
                 solution = solve(choice, data.embedded, solver, random)
                 more = partial(solver.more, choice.kernel, solution)
