@@ -6,7 +6,14 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.inspection import permutation_importance
 
 import kernelwright as kw
-from kernelwright import EmbeddingClassifier, EmbeddingNetworkClassifier, EmbeddingRegressor, kernels, learning
+from kernelwright import (
+    EmbeddingClassifier,
+    EmbeddingNetworkClassifier,
+    EmbeddingRegressor,
+    features,
+    kernels,
+    learning,
+)
 from kernelwright.uncertainty.importance import effects_of_columns
 
 FAST = {"learn": None, "random_state": 0}
@@ -140,12 +147,48 @@ def test_a_kernel_matrix_has_no_columns():
         model.importance(K, y)
 
 
-def test_features_are_selected_by_their_share_of_the_kernel(table):
-    X, y = table[0], table[1] > 0
-    model = EmbeddingClassifier(random_state=0)
+@pytest.mark.parametrize("estimator", [kw.EmbeddingClassifier, kw.EmbeddingRegressor])
+def test_features_are_selected_that_tell_the_target_and_not_those_with_a_large_share(estimator):
+    """A date that tells nothing has a large share of the kernel, and is not selected."""
+    model = estimator(learn=learning.Auto(max_iter=10), random_state=0)
     with pytest.raises(AttributeError, match="not fitted"):
         model.feature_importances_  # noqa: B018
-    chosen = SelectFromModel(model, max_features=1, threshold=-np.inf).fit(X, y)
-    shares = {row.name: row.share for row in chosen.estimator_.relevance().rows}
-    assert chosen.estimator_.feature_importances_.tolist() == [shares[name] for name in X.columns]
-    assert chosen.get_feature_names_out().tolist() == [max(shares, key=shares.get)]
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        days = pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 900, 200), "D")
+        X = pd.DataFrame({"day": days, "town": random.choice(["a", "b", "c"], 200), "x": random.normal(size=200)})
+        y = 2.0 * (X["town"] == "a") + X["x"]
+        y = y > 0.7 if estimator is kw.EmbeddingClassifier else y
+        chosen = SelectFromModel(model).fit(X, y)
+        assert chosen.get_feature_names_out().tolist() == ["town", "x"]
+        found = chosen.estimator_.feature_importances_
+        assert found.sum() == pytest.approx(1.0)
+        assert found[0] < 0.1
+
+
+def test_importances_of_features_are_changes_of_outputs():
+    """Against plain evaluations of a fitted model at all pairs of rows, one column exchanged."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    model = kw.EmbeddingRegressor(kernels.Gaussian(1.5, ard=True), learn=None, random_state=0)
+    model.fit(X, X[:, 0] + X[:, 1] ** 2)
+    rows, changes = model.points_, []
+    outputs = model.embedding_.outputs(rows)[0].numpy()
+    for column in range(3):
+        squares = []
+        for other in rows:
+            changed = rows.copy()
+            changed[:, column] = other[column]
+            squares.append(np.square(model.embedding_.outputs(changed)[0].numpy() - outputs).sum(1).mean())
+        changes.append(np.mean(squares))
+    expected = np.array(changes) / np.sum(changes)
+    np.testing.assert_allclose(model.feature_importances_, expected, atol=0.1)  # one permutation of 60 rows
+
+
+def test_explicit_features_have_their_share_of_the_kernel():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(80, 2))
+    fourier = features.RandomFourier(50, lengthscale=[1.0, 2.0], ard=True, seed=0)
+    model = kw.EmbeddingClassifier(features=fourier, learn=None, random_state=0).fit(X, X[:, 0] > 0)
+    shares = {row.name: row.share for row in model.relevance().rows}
+    assert model.feature_importances_.tolist() == [shares["x0"], shares["x1"]]

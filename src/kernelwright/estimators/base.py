@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from kernelwright.embedding.fitted import kernel_blocks
+from kernelwright.embedding.fitted import FittedEmbedding, kernel_blocks
+from kernelwright.estimators.sensitivity import changes_of_outputs
 from kernelwright.inputs.coordinates import TableCoordinates
 from kernelwright.inputs.dask_rows import is_dask, lazily
 from kernelwright.inputs.frames.columns import Column
@@ -90,6 +91,7 @@ class KernelEstimator(TakesOptions):
     }
     kernel: Kernel | str | None
     kernel_: Kernel
+    embedding_: Any
     scaler_: Any
     points_: np.ndarray
 
@@ -151,6 +153,15 @@ class KernelEstimator(TakesOptions):
         True
         """
         check_is_fitted(self)
+        names, columns, groups = self._length_scales()
+        seen = self.points_[:, : len(groups)] if len(self.points_) > 1 else np.empty((0, 0))
+        variances = seen.var(0) if len(seen) else np.ones(len(groups))  # explicit features keep no points
+        found = rank_features(self.kernel_, names, columns, np.sqrt(np.bincount(groups, variances, len(columns))))
+        warn_of_bounds(found)
+        return found
+
+    def _length_scales(self) -> tuple[Sequence[str], np.ndarray, np.ndarray]:
+        """Return the user's columns, the column of each length scale, and the length scale of each coordinate."""
         n = getattr(self, "n_features_in_", 0)
         names = getattr(self, "feature_names_in_", [f"x{d}" for d in range(n)])
         columns, groups = _columns_of(self.scaler_, self.kernel_, n)
@@ -158,25 +169,34 @@ class KernelEstimator(TakesOptions):
             sources, reader = self.scaler_.layout.sources, vars(self).get("reader_")
             names = sources if reader is None else reader.names  # with columns that are left out
             columns = np.array([list(names).index(sources[column]) for column in columns], dtype=np.int64)
-        seen = self.points_[:, : len(groups)] if len(self.points_) > 1 else np.empty((0, 0))
-        variances = seen.var(0) if len(seen) else np.ones(len(groups))  # explicit features keep no points
-        found = rank_features(self.kernel_, names, columns, np.sqrt(np.bincount(groups, variances, len(columns))))
-        warn_of_bounds(found)
-        return found
+        return names, columns, groups
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """The shares of :meth:`relevance`, in the order of the features, for :class:`SelectFromModel`.
+        """How much outputs depend on each feature, in the order of the features, for :class:`SelectFromModel`.
 
-        They come from ``fit`` alone and say how much the kernel depends on a feature, not whether this helps at new
-        rows: for that see ``importance(X, y)``, or scikit-learn's ``permutation_importance``.
+        The mean squared change of the raw outputs when a feature is permuted among the training rows, relative to the
+        sum over all features; with explicit features, which keep no rows, the shares of :meth:`relevance`. They come
+        from ``fit`` alone. Whether a feature helps at new rows say ``importance(X, y)`` and scikit-learn's
+        ``permutation_importance``.
         """
         if "embedding_" not in vars(self):
             raise AttributeError(f"{type(self).__name__} is not fitted: it has no 'feature_importances_' yet.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # length scales at bounds are reported by ``relevance``
-            shares = {row.name: row.share for row in self.relevance().rows}
-        return np.array([shares.get(column.name, 0.0) for column in self.columns_])  # none, if it was left out
+            found = {row.name: row.share for row in self.relevance().rows}
+        if isinstance(self.embedding_, FittedEmbedding) and len(self.points_) > 1:
+            found = self._changes_by_column() or found
+        return np.array([found.get(column.name, 0.0) for column in self.columns_])  # none, if it was left out
+
+    def _changes_by_column(self) -> dict[str, float]:
+        """Return the share of each column in the changes of outputs; empty if outputs do not depend on the points."""
+        names, columns, groups = self._length_scales()
+        own, width = np.unique(columns), self.points_.shape[1]
+        of_coordinate = np.resize(columns[groups], width)  # both views
+        changes = changes_of_outputs(self.embedding_, [np.flatnonzero(of_coordinate == column) for column in own])
+        total = float(changes.sum())
+        return dict(zip((names[column] for column in own), changes / total, strict=True)) if total > 0 else {}
 
     def _kernel_blocks(self, points: Tensor) -> Iterator[Tensor]:
         """Yield the kernel values between new points and the training points, some rows at a time."""
