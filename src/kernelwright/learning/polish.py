@@ -137,8 +137,8 @@ def neighbourhoods(task: LearningTask, kernel: Kernel) -> list[Neighbourhood]:
 
 
 def _nearest(data: TrainingSet, kernel: Kernel, centres: Tensor, size: int) -> Iterator[TrainingSet]:
-    for centre in centres:
-        near = kernel.local.forward(centre[None], data.points)[0].argsort(descending=True, stable=True)
+    for number in range(len(centres)):
+        near = kernel.local.forward(centres[number : number + 1], data.points)[0].argsort(descending=True, stable=True)
         yield data.subset(near[:size].sort().values)
 
 
