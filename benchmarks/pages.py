@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import peers, ranks
+from benchmarks.goals import GOALS
 from benchmarks.startup import STARTUP
 from tools import tables
 from tools.tables import Cells, bold, markdown, shortened
@@ -19,6 +20,20 @@ PLAIN = (
 )
 OURS, SEARCHED = "kernelwright", "SVC, grid"
 NOTHING = "*Not measured yet: `make bench`.*\n"
+GOAL_COLUMNS = {
+    "accuracy % or RMSE": ("accuracy %", "RMSE"),
+    "log loss or CRPS": ("log loss", "CRPS"),
+    "CPU seconds to fit": ("CPU seconds to fit",),
+    "floor, s": ("floor, s",),
+    "to predict 10,000 rows, s": ("to predict 10,000 rows",),
+    "GiB more": ("GiB",),
+}
+GOAL_OF = {
+    "accuracy % or RMSE": ("accuracy %",),
+    "log loss or CRPS": ("log loss",),
+    "CPU seconds to fit": ("seconds",),
+    "GiB more": ("GiB",),
+}
 MEASURES = {"accuracy %": 1, "log loss": 3, "calibration error": 3, "CPU seconds to fit": 2}
 
 
@@ -30,6 +45,21 @@ def read(name: str) -> list[Cells]:
 def plain(name: str) -> str:
     """Show a result file as it is, with long numbers shortened."""
     return markdown([{column: shortened(cell) for column, cell in row.items()} for row in read(name)])
+
+
+def goals() -> str:
+    """Show what the default reached on many rows, with the goal behind each number; jobs without a row are named."""
+    found, table = tables.read(RESULTS / "goals.csv", missing_ok=True), []
+    for row in found:
+        beside = {column: shortened(row[column]) for column in ("data", "rows", "method")}
+        for name, columns in GOAL_COLUMNS.items():
+            value = next((shortened(row[column]) for column in columns if row.get(column)), "-")
+            goal = next((row[f"goal: {of}"] for of in GOAL_OF.get(name, ()) if row.get(f"goal: {of}")), "")
+            beside[name] = value + (f" ({float(goal):g})" if goal else "")
+        table.append(beside)
+    missing = [name for name in GOALS if name not in {row["data"] for row in found}]
+    note = f"\nNot measured yet: {', '.join(missing)}.\n" if missing else ""
+    return markdown(table) + note if table else NOTHING
 
 
 def probabilities() -> str:
@@ -231,6 +261,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "suite_calibration": partial(suite_scores, "calibration error"),
     "suite_seconds": partial(suite_scores, "CPU seconds to fit"),
     "scaling": scaling,
+    "goals": goals,
     "micro": micro,
     "startup": startup,
     "probabilities": probabilities,
