@@ -94,3 +94,9 @@ def test_points_need_not_be_vectors():
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ValueError, match="'landmarks' parameter of Nystroem must be one of"):
         Nystroem(landmarks="best")
+
+
+@pytest.mark.parametrize("given", [200, "rbf", Gaussian])
+def test_a_number_or_a_name_is_no_kernel(given):
+    with pytest.raises(ValueError, match="must be a kernel"):
+        Nystroem(given)

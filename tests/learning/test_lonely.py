@@ -26,3 +26,16 @@ def test_rows_that_are_far_apart_for_a_given_kernel_are_no_silent_failure(estima
         warnings.simplefilter("error", CollapseWarning)
         found = estimator(random_state=0, scale="standard", **settings).fit(1e4 * X[:150], targets[:150])
     assert found.score(1e4 * X[150:], targets[150:]) > 0.8 > lost.score(1e4 * X[150:], targets[150:])
+
+
+def test_rows_that_all_look_the_same_are_no_silent_failure():
+    """Learning may flee from length scales far too short to others far too long."""
+    wide, features = X * [1.0, 10.0, 300.0, 1000.0], RandomFourier(300)
+    far_too_long = RandomFourier(300, lengthscale=1e5)
+    with pytest.warns(CollapseWarning, match="look the same"):
+        lost = EmbeddingRegressor(features=far_too_long, learn=None, ridge=1.0).fit(wide[:150], y[:150])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollapseWarning)
+        found = EmbeddingRegressor(features=features, scale="standard", random_state=0).fit(wide[:150], y[:150])
+        EmbeddingRegressor(Gaussian(50.0), learn=None, ridge=1e-9).fit(X, X[:, 0])  # smooth, and it explains all
+    assert found.score(wide[150:], y[150:]) > 0.8 > 0.1 > lost.score(wide[150:], y[150:])

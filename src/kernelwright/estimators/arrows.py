@@ -28,7 +28,7 @@ from kernelwright.inputs.scaling import fit_scaler
 from kernelwright.inputs.targets import Targets
 from kernelwright.kernels import FeatureKernel, Kernel, Tabular
 from kernelwright.learning import Choice, LearningMethod, LearningTask, Step, choose
-from kernelwright.learning.collapse import warn_of_lonely_rows
+from kernelwright.learning.collapse import warn_of_equal_rows, warn_of_lonely_rows
 from kernelwright.numerics.memory import check_memory
 from kernelwright.numerics.threads import threads_for
 from kernelwright.objectives.losses import CalibratedLogLoss, Loss
@@ -209,6 +209,7 @@ def learn(data: TrainingSet, plan: FitPlan, solver: Solver, random: torch.Genera
     choice = choose_for(data, plan, solver, random)
     if not plan.default_kernel and plan.kernel.takes_vectors:
         warn_of_lonely_rows(choice.kernel, data)
+        warn_of_equal_rows(choice.kernel, data, choice.ridge)
     return choice
 
 

@@ -55,6 +55,11 @@ class Nystroem(FeatureMap):
         self, kernel: Kernel | None = None, n_landmarks: int = 500, landmarks: str = "uniform", seed: int = 0
     ) -> None:
         super().__init__()
+        if kernel is not None and not isinstance(kernel, Kernel):
+            raise ValueError(
+                f"The 'kernel' parameter of Nystroem must be a kernel, such as Gaussian(). Got {kernel!r} instead; "
+                "the number of landmarks is 'n_landmarks'."
+            )
         self.kernel = Gaussian("median") if kernel is None else kernel
         self.n_landmarks, self.landmarks, self.seed = whole_number(n_landmarks, "n_landmarks", self), landmarks, seed
         self.forget_()

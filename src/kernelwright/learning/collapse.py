@@ -14,11 +14,12 @@ from kernelwright.errors import CollapseWarning
 from kernelwright.kernels import FeatureKernel, Kernel
 from kernelwright.kernels.vector import HasLengthScales
 
-__all__ = ["warn_of_collapse", "warn_of_collapsed_network", "warn_of_lonely_rows"]
+__all__ = ["warn_of_collapse", "warn_of_collapsed_network", "warn_of_equal_rows", "warn_of_lonely_rows"]
 
 ALIKE = 0.02  # mean deviation below which the outputs of all rows count as equal
 LONELY = 1e-3  # similarity with the nearest other row, of rows that say nothing about each other
 LOOKED_AT = 200  # rows whose nearest other row is looked for
+EQUAL = 1e-3  # share of the largest kernel value by which all values differ if rows look the same
 SHARE_OF_VARIANCE = 2e-3  # of the targets, which may have any scale: the same for outputs of less variance than that
 
 
@@ -73,6 +74,30 @@ def warn_of_lonely_rows(kernel: Kernel, data: TrainingSet) -> None:
             "Most rows are similar to no other row, so the outputs are nearly the same for all new rows. The length "
             "scales of the kernel are far shorter than the distances between rows. Set scale='standard', start with "
             "lengthscale='median', or use the default kernel, which finds its scales.",
+            CollapseWarning,
+            stacklevel=4,
+        )
+
+
+def warn_of_equal_rows(kernel: Kernel, data: TrainingSet, ridge: float) -> None:
+    """Warn if length scales are so long that all rows look the same, and explain nothing.
+
+    A smooth function may have such length scales, too, but then it explains something.
+    """
+    sample = data.sample(LOOKED_AT, torch.Generator().manual_seed(0))
+    if not any(isinstance(part, HasLengthScales) for part in kernel.modules()) or not torch.is_tensor(sample.points):
+        return
+    with torch.no_grad():
+        K = kernel.matrix(sample.points)
+        if not float(K.min()) > (1.0 - EQUAL) * float(K.diagonal().max()):
+            return
+        ridge = ridge * data.total_weight / sample.total_weight  # the absolute ridge carries over
+        fitted = embed(K, sample, ridge).fitted
+    if _explain_nothing(fitted, sample.targets):
+        warnings.warn(
+            "All rows look the same to the kernel, so the outputs are the same: its length scales are far longer than "
+            "the distances between rows. Either the inputs say nothing about the target, or learning has not found "
+            "their scales: set scale='standard', start with lengthscale='median', or use the default kernel.",
             CollapseWarning,
             stacklevel=4,
         )
