@@ -202,8 +202,9 @@ class Trees:
 
     def outputs(self, kernel: Kernel, training: Tensor, coefficients: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs, without the prior, and the largest local kernel value with a training row of a leaf."""
+        size = TOGETHER if len(self.landmarks) else max(1, len(points))  # leaves are read once, if that is possible
         with torch.no_grad():
-            found = [self._outputs(kernel, training, coefficients, some) for some in points.split(TOGETHER)]
+            found = [self._outputs(kernel, training, coefficients, some) for some in points.split(size)]
         none = torch.zeros(0, coefficients.shape[1], dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
         outputs, nearest = zip(none, *found, strict=True)
         return finite(torch.cat(outputs)), torch.cat(nearest)
