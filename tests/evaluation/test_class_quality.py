@@ -70,3 +70,18 @@ def test_over_and_underconfidence_that_cancel_are_both_named(rng):
 def test_few_rows_are_not_called_calibrated(rng):
     p, y = np.tile([0.9, 0.1], (6, 1)), np.array([0, 0, 0, 0, 0, 1])
     assert "too few rows to tell" in confidence_sentence(p, y)
+
+
+@pytest.mark.parametrize(("right", "word"), [(lambda c: 0.5 + (c - 0.5) / 2, "over"), (lambda c: c + 0.12, "under")])
+def test_what_is_wrong_almost_everywhere_is_not_called_justified_elsewhere(right, word):
+    random = np.random.default_rng(0)
+    confidence = random.uniform(0.5, 1.0, 4000)
+    labels = (random.random(4000) > right(confidence)).astype(int)
+    p = np.column_stack([confidence, 1.0 - confidence])
+    (found,) = confidence_stretches(p, labels)
+    assert found.low <= 0.6
+    assert found.high == 1.0
+    sentence = confidence_sentence(p, labels)
+    assert sentence.startswith(f"It is {word}confident where it is")
+    rows = (confidence < found.low) | (confidence >= found.high)  # what is said to be justified
+    assert abs(confidence[rows].sum() - (labels[rows] == 0).sum()) < 0.05 * max(rows.sum(), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,8 +54,8 @@ class Stretch:
 def confidence_stretches(probabilities: np.ndarray, labels: np.ndarray) -> list[Stretch]:
     """Return the stretches of confidence in which a model is clearly over- or underconfident, by confidence.
 
-    A stretch is a run of neighbouring bins of the reliability curve on the same side of the diagonal; its clearest part
-    is taken.
+    A stretch is a run of neighbouring bins of the reliability curve on the same side of the diagonal: its clearest
+    part, and what is clear of the rest.
 
     Examples
     --------
@@ -77,11 +78,21 @@ def confidence_stretches(probabilities: np.ndarray, labels: np.ndarray) -> list[
             runs.append([k])
     found = []
     for run in runs:
-        parts = [run[i : j + 1] for i in range(len(run)) for j in range(i, len(run))]
-        clear = [part for part in (_stretch(part, bins, confidence, correct) for part in parts) if part.clear]
-        if clear:
-            found.append(max(clear, key=lambda part: part.sureness))
+        clear = _clear_bins(run, lambda part: _stretch(part, bins, confidence, correct))
+        together = np.split(clear, np.flatnonzero(np.diff(clear) > 1) + 1) if clear else []
+        found += [_stretch(part.tolist(), bins, confidence, correct) for part in together]
     return found
+
+
+def _clear_bins(run: list[int], stretch: Callable[[list[int]], Stretch]) -> list[int]:
+    """Return the bins of the clearest part of a run, and of what is clear on either side of it."""
+    parts = [run[i : j + 1] for i in range(len(run)) for j in range(i, len(run))]
+    clear = [part for part in parts if stretch(part).clear]
+    if not clear:
+        return []
+    best = max(clear, key=lambda part: stretch(part).sureness)
+    left, right = run[: run.index(best[0])], run[run.index(best[-1]) + 1 :]
+    return [*_clear_bins(left, stretch), *best, *_clear_bins(right, stretch)]
 
 
 def _stretch(part: list[int], bins: np.ndarray, confidence: np.ndarray, correct: np.ndarray) -> Stretch:
