@@ -12,7 +12,17 @@ from kernelwright.kernels import Kernel, Tabular
 from kernelwright.kernels.vector import HasLengthScales
 from kernelwright.storage.saved import saved
 
-__all__ = ["Axes", "RowPartition", "all_axes", "divisible", "grafted", "grow", "grow_along", "random_axes"]
+__all__ = [
+    "Axes",
+    "RowPartition",
+    "all_axes",
+    "divisible",
+    "grafted",
+    "grow",
+    "grow_along",
+    "random_axes",
+    "with_used_axes",
+]
 
 LEAST_SHARES = (0.2, 0.02)  # of the rows on each side of a split: the first that some axis can offer
 RANKED_ROWS = 4000  # rows of a node by which its axes are ranked
@@ -126,7 +136,7 @@ def grow(points: Tensor, axes: Axes, leaf: int) -> RowPartition:
     A split leaves at least a fifth of the rows on each side if any axis can offer that. Rows that are equal on all axes
     stay together up to twice the size of a leaf; beyond, they are cut in the order of the rows, and new ones go left.
     """
-    return _with_used_axes(grow_along(points, axes, leaf))
+    return with_used_axes(grow_along(points, axes, leaf))
 
 
 def grow_along(points: Tensor, axes: Axes, leaf: int) -> RowPartition:
@@ -185,10 +195,11 @@ def grafted(stem: RowPartition, branches: Sequence[RowPartition]) -> RowPartitio
         torch.cat([branch.order for branch in branches]),
         sizes.cumsum(0),
     )
-    return _with_used_axes(whole)
+    return with_used_axes(whole)
 
 
-def _with_used_axes(found: RowPartition) -> RowPartition:
+def with_used_axes(found: RowPartition) -> RowPartition:
+    """Return the same partition without axes that no node splits."""
     used, axis = found.axis.unique(return_inverse=True)
     return replace(found, axes=found.axes.some(used), axis=axis)
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kernelwright.embedding.fitted import LeftOutRows
 from kernelwright.estimators.arrows import FitPlan, embedded_rows, embedding_of, learn, prepare, solve
 from kernelwright.estimators.bad_fit import warn_of_bad_fit
-from kernelwright.estimators.batches import WithFeatures, add_rows, check_named, first_rows, widened
 from kernelwright.estimators.calibrating import Calibrated, calibrate, complexity_of, judge, risk_terms, warn_if_flipped
 from kernelwright.estimators.checking import asked_for, check, plan_of, restarted, settings_of, start_of
 from kernelwright.estimators.chunked import fit_chunks
+from kernelwright.estimators.class_streams import ClassStreams
 from kernelwright.estimators.compressing import ClassesCompressed
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS, EmbeddingEstimator
 from kernelwright.estimators.importance import rows_apart
@@ -25,14 +24,13 @@ from kernelwright.estimators.probabilities import ProbabilityClassifier
 from kernelwright.estimators.progress import progress
 from kernelwright.estimators.refitting import refitted_losses
 from kernelwright.estimators.row_split import split
-from kernelwright.estimators.streaming import RunningEmbedding
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
 from kernelwright.inputs.blocks import Chunks
 from kernelwright.inputs.dataset import ClassInfo, Dataset
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Kernel
-from kernelwright.learning import Choice, LearningMethod, Step, learning_method
+from kernelwright.learning import Choice, LearningMethod, Step
 from kernelwright.solvers import Solution, Solver
 from kernelwright.storage.saved import saved
 from kernelwright.uncertainty.bounds import LeftOutLoss
@@ -44,10 +42,10 @@ __all__ = ["EmbeddingClassifier"]
 @saved(
     "embedding-classifier",
     fields="classes_ class_weight_ embedding_ link_ complexity_ training_loss_ objective_ history_ "
-    "n_iter_ batch_size_ reader_ centre_ compression_ _info _risk _holdout _refitted _asked _fitted_by",
-    transient={"_apart": None},
+    "n_iter_ batch_size_ reader_ centre_ compression_ _info _risk _holdout _refitted _asked _fitted_by _growing_rows",
+    transient={"_apart": None, "_growth": None, "_first": None},
 )
-class EmbeddingClassifier(ProbabilityClassifier, ClassesCompressed, EmbeddingEstimator):
+class EmbeddingClassifier(ClassStreams, ProbabilityClassifier, ClassesCompressed, EmbeddingEstimator):
     """A classifier with calibrated probabilities and a kernel that is learned from the data.
 
     It is a conditional mean embedding with one-hot targets [Hsu2018]_: kernel ridge regression whose kernel and ridge
@@ -231,60 +229,7 @@ class EmbeddingClassifier(ProbabilityClassifier, ClassesCompressed, EmbeddingEst
             losses = self._losses(*judge(self.embedding_, self.link_, held), self.classes_[held.y])
             self._holdout = losses if held.groups is None else means_of_groups(losses, held.groups)
         self._asked, self._fitted_by, self._apart = asked_for(self.kernel, self.features), settings_of(self), apart
-
-    @WithFeatures
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to an embedding of explicit features, which needs only sums over its rows.
-
-        The first call learns the hyperparameters and the scale of the inputs, from a random sample of a few thousand
-        rows, say. Pass all ``classes`` to it if these rows may lack some. Later calls add their rows and solve again.
-        """
-        if "embedding_" in vars(self):
-            return self._continued(add_rows(self, self._running(), X, y, sample_weight, unit=self._info.unit))
-        check_named(y, classes)
-        self.fit(X, y, sample_weight)
-        if classes is None:
-            return self
-        running, self._info = widened(self._running(), self._info, classes, self.class_weight)
-        return self._continued(running)
-
-    @WithFeatures
-    def fit_batches(self, batches: Iterable[tuple[Any, Any]], classes: Any = None) -> Self:
-        """Fit explicit features to an iterator of (X, y) batches, which need not fit in memory together.
-
-        Batches are collected until there are 5000 rows and two classes; the hyperparameters are learned from these.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelwright import EmbeddingClassifier, features
-        >>> parts = np.random.default_rng(0).normal(size=(10, 1000, 2))
-        >>> batches = ((X, X[:, 0] * X[:, 1] > 0) for X in parts)
-        >>> model = EmbeddingClassifier(features=features.RandomFourier(100), random_state=0).fit_batches(batches)
-        >>> bool(model.score(parts[0], parts[0].prod(1) > 0) > 0.95)
-        True
-        """
-        rest = iter(batches)
-        X, y = first_rows(rest)
-        self.__dict__.pop("embedding_", None)
-        self.partial_fit(X, y, classes)
-        running = self._running()
-        for X, y in rest:
-            running = add_rows(self, running, X, np.asarray(y), unit=self._info.unit)
-        return self._continued(running)
-
-    def _running(self) -> RunningEmbedding:
-        method = learning_method(self.learn, type(self).__name__)
-        drawn = method.shrinks_to_frequencies and method.kernel_share is None  # else the prior is of other rows
-        return RunningEmbedding.of(self.embedding_, ClassTargets(len(self.classes_)), drawn)
-
-    def _continued(self, running: RunningEmbedding) -> Self:
-        """Solve and calibrate the embedding with updated sums."""
-        solution, info = running.solution(), replace(self._info, weighted=self._info.weighted or running.weighted)
-        plan = replace(plan_of(self), targets=running.targets, warm=not self._risk.fixed_kernel)
-        embedding = running.embedding(self.embedding_, solution)
-        self._keep(calibrate(solution, embedding, plan, self.probability), solution, plan, info)
-        return self
+        self._growing_rows = self._growth = self._first = None
 
     def without_each_row(self) -> LeftOutRows:
         """Return the leave-one-out models of an exact or explicit embedding, in closed form."""

@@ -55,6 +55,10 @@ class EmbeddingEstimator(KernelEstimator):
         tags.input_tags.sparse = self.features is None and self.kernel != "precomputed"
         return tags
 
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        return state | {"_growth": None} if "_growth" in state else state  # solutions of leaves: found again if needed
+
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
         return check_sparse(self, X, reset=False) if self.embedding_.sparse else super()._check_new(X)

@@ -21,7 +21,7 @@ from kernelwright.inputs.frames.given_rows import check_more_rows
 from kernelwright.inputs.numbers import check_numbers, without_gaps
 from kernelwright.solvers.solution import LEFT_OUT_ROWS
 
-__all__ = ["add_numbers", "described_again", "first_numbers"]
+__all__ = ["add_numbers", "checked_numbers", "described_again", "first_numbers"]
 
 
 def first_numbers(batches: Iterator[tuple[Any, Any]]) -> tuple[Any, np.ndarray]:
@@ -40,18 +40,23 @@ def add_numbers(model: Any, running: RunningEmbedding, X: Any, y: Any, sample_we
     """Check rows and add them to the sums; rows without a target are left out with a warning."""
     if running.sums.sample.groups is not None:
         raise ValueError("Rows cannot be added to a fit with 'groups'. Fit all rows at once, with their groups.")
+    block = checked_numbers(model, running.targets, X, y, sample_weight)
+    return running if block is None else running.add(block, weighted=sample_weight is not None)
+
+
+def checked_numbers(model: Any, targets: Any, X: Any, y: Any, sample_weight: Any, **options: Any) -> Block | None:
+    """Check rows that are added to those of the first fit; return those with a target and of positive weight."""
     numbers, _ = check_numbers(y)
     if numbers.shape[1] != model._info.n_targets:
         raise ValueError(f"The first rows had {model._info.n_targets} targets. Got {numbers.shape[1]} now.")
     if np.isnan(numbers).any(1).all():  # an empty batch among others is no reason to stop
-        return running
+        return None
     X, numbers, sample_weight, _ = without_gaps(X, numbers, sample_weight)
-    X, numbers = check_more_rows(model, X, numbers, multi_output=True, y_numeric=True)
+    X, numbers = check_more_rows(model, X, numbers, multi_output=True, y_numeric=True, **options)
     weights = _check_sample_weight(plain(sample_weight), numbers, dtype=np.float64, ensure_non_negative=True)
     counted = weights > 0
-    _refuse_unmapped(running.targets, numbers[counted])
-    block = Block(X[counted], numbers[counted], weights[counted] * model._info.unit)
-    return running.add(block, weighted=sample_weight is not None)
+    _refuse_unmapped(targets, numbers[counted])
+    return Block(X[counted], numbers[counted], weights[counted] * model._info.unit)
 
 
 def _refuse_unmapped(targets: Any, y: np.ndarray) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from kernelwright.distributions.fitted import DistributionLink
 from kernelwright.distributions.number_targets import NumberTargets
@@ -18,7 +17,6 @@ from kernelwright.estimators.arrows import (
     prepare,
     solve,
 )
-from kernelwright.estimators.batches import WithFeatures
 from kernelwright.estimators.checking import (
     asked_for,
     check_number_rows,
@@ -31,21 +29,19 @@ from kernelwright.estimators.chunked import described_rows, fit_chunks
 from kernelwright.estimators.embedded import EMBEDDING_CONSTRAINTS
 from kernelwright.estimators.importance import rows_apart
 from kernelwright.estimators.mean_targets import with_means_that_pay
-from kernelwright.estimators.number_batches import add_numbers, described_again, first_numbers
+from kernelwright.estimators.number_streams import NumberStreams
 from kernelwright.estimators.predicting import PredictsNumbers
 from kernelwright.estimators.progress import progress
 from kernelwright.estimators.regression import for_numbers, learned_from, target_scales
 from kernelwright.estimators.row_split import RowSplit, split
 from kernelwright.estimators.spread import spread_of, with_columns
-from kernelwright.estimators.streaming import RunningEmbedding
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
 from kernelwright.inputs.blocks import Chunks
 from kernelwright.inputs.dataset import Dataset
 from kernelwright.kernels import Kernel
-from kernelwright.learning import Choice, LearningMethod, Step, learning_method
+from kernelwright.learning import Choice, LearningMethod, Step
 from kernelwright.solvers import Solver
-from kernelwright.solvers.explicit import Explicit
 from kernelwright.storage.saved import saved
 
 __all__ = ["EmbeddingRegressor"]
@@ -54,10 +50,10 @@ __all__ = ["EmbeddingRegressor"]
 @saved(
     "embedding-regressor",
     fields="embedding_ links_ targets_ left_out_ objective_ history_ n_iter_ batch_size_ reader_ centre_ "
-    "compression_ _info _asked _fitted_by _holdout _fixed_kernel",
-    transient={"_apart": None},
+    "compression_ _info _asked _fitted_by _holdout _fixed_kernel _growing_rows",
+    transient={"_apart": None, "_growth": None, "_first": None},
 )
-class EmbeddingRegressor(PredictsNumbers):
+class EmbeddingRegressor(NumberStreams, PredictsNumbers):
     """A regressor that predicts the whole distribution of a number, with a kernel that is learned from the data.
 
     Kernel ridge regression whose kernel and ridge are learned by leave-one-out in closed form gives the mean; more
@@ -210,60 +206,8 @@ class EmbeddingRegressor(PredictsNumbers):
         self.objective_, self.history_, self.n_iter_ = choice.value, choice.history, max(len(choice.history), 1)
         self.batch_size_ = choice.batch_size
         self._asked, self._fitted_by, self._apart = asked_for(self.kernel, self.features), settings_of(self), apart
+        self._growing_rows = self._growth = self._first = None
         self._holdout = None
         if held is not None and len(held):
             means = self._means(*self.embedding_.outputs(held.X, held.points))
             self._holdout = (means, held.y, held.groups)
-
-    @WithFeatures
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Add rows to an embedding of explicit features, which needs only sums over its rows.
-
-        The first call learns the hyperparameters, the scale of the inputs and the map of the target. Its rows should be
-        a random sample of a few thousand rows. Later calls add their rows, solve again, and fit the distribution to a
-        random sample of up to 5000 of all rows so far.
-        """
-        if "embedding_" not in vars(self):
-            return self.fit(X, y, sample_weight)
-        return self._continued(add_numbers(self, self._running(), X, y, sample_weight))
-
-    @WithFeatures
-    def fit_batches(self, batches: Iterable[tuple[Any, Any]]) -> Self:
-        """Fit explicit features to an iterator of (X, y) batches, which need not fit in memory together.
-
-        Batches are collected until there are 5000 rows; the hyperparameters are learned from these.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelwright import EmbeddingRegressor, features
-        >>> parts = np.random.default_rng(0).normal(size=(8, 1000, 2))
-        >>> batches = ((X, X[:, 0] * X[:, 1]) for X in parts)
-        >>> model = EmbeddingRegressor(features=features.RandomFourier(100), random_state=0).fit_batches(batches)
-        >>> bool(model.score(parts[0], parts[0].prod(1)) > 0.9)
-        True
-        """
-        rest = iter(batches)
-        X, y = first_numbers(rest)
-        self.__dict__.pop("embedding_", None)
-        running = self.fit(X, y)._running()
-        for X, y in rest:
-            running = add_numbers(self, running, X, y)
-        return self._continued(running)
-
-    def _running(self) -> RunningEmbedding:
-        drawn = learning_method(self.learn, type(self).__name__).kernel_share is None  # else the mean of other rows
-        return RunningEmbedding.of(self.embedding_, self.targets_, drawn)
-
-    def _continued(self, running: RunningEmbedding) -> Self:
-        """Solve the embedding with updated sums, and fit the distribution to a sample of all rows."""
-        how = distribution_of(self.distribution, type(self).__name__)
-        solution, before = running.solution(), self.embedding_
-        targets = described_again(self.targets_, solution.fitted_rows, how)
-        more = partial(Explicit().more, running.kernel, solution)
-        spread = spread_of(running.kernel, solution, more, targets, how)
-        self.embedding_ = with_columns(running.embedding(before, solution), spread)
-        self.links_, self.left_out_, self.targets_ = spread.links, spread.left_out, targets
-        self._info = replace(self._info, weighted=self._info.weighted or running.weighted)
-        self._holdout = self._apart = None
-        return self

@@ -48,12 +48,22 @@ class Spread:
     coefficients: Tensor
     prior: Tensor
     left_out: tuple[LeftOutTarget, ...]
+    noises: tuple[float, ...]  # n lambda of the scales, and of the direct estimate of each target if it has a weight
 
 
-def spread_of(kernel: Kernel, solution: Solution, more: Solve, targets: NumberTargets, how: Distribution) -> Spread:
+def spread_of(
+    kernel: Kernel,
+    solution: Solution,
+    more: Solve,
+    targets: NumberTargets,
+    how: Distribution,
+    *,
+    noises: Sequence[float] = (),
+) -> Spread:
     """Solve for the scale of residuals and for the direct estimate, and fit the distribution to left-out rows.
 
-    ``more`` solves for more columns of all fitted rows, of which the solution may have a sample only.
+    ``more`` solves for more columns of all fitted rows, of which the solution may have a sample only. Unless ``noises``
+    are given, the n lambda of the columns have the least squared loss at some left-out rows.
     """
     rows, left_out = solution.fitted_rows, solution.left_out
     y, y_left = targets.decode(rows.targets), targets.decode(left_out.rows.targets)
@@ -63,7 +73,8 @@ def spread_of(kernel: Kernel, solution: Solution, more: Solve, targets: NumberTa
         blocks += indicators_of(targets, y)
         rules += [_Indicators(targets, number) for number in range(len(targets.scales))]
     with torch.no_grad(), threads_for(len(rows)):
-        ridges = [noise / rows.total_weight for noise in _best_noises(kernel, rows, blocks)]
+        noises = tuple(noises) or tuple(_best_noises(kernel, rows, blocks))
+        ridges = [noise / rows.total_weight for noise in noises]
         priors = [rows.weights @ block / rows.weights.sum() for block in blocks]
         solved = more([Columns(*each) for each in zip(blocks, priors, ridges, rules, strict=True)])
     trust = _trust(left_out, rows.total_weight)
@@ -90,6 +101,7 @@ def spread_of(kernel: Kernel, solution: Solution, more: Solve, targets: NumberTa
         torch.cat([solved[number].coefficients for number in kept], 1),
         torch.cat([priors[number] for number in kept]),
         tuple(targets_left),
+        noises if len(kept) > 1 else noises[:1],
     )
 
 

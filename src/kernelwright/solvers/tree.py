@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import torch
@@ -49,6 +49,11 @@ class Tree(Solver):
         They smooth the borders of leaves.
     landmarks : int, default=0
         Rows that connect the leaves: what is smooth in all rows is learned from all rows. 500 double the cost.
+    max_age : int or None, default=None
+        For ``partial_fit``: rows after which so many others have come are dropped.
+    half_life : float or None, default=None
+        For ``partial_fit``: a row counts half as much after so many others have come. Rows that count less than a
+        thousandth are dropped.
 
     Notes
     -----
@@ -75,12 +80,24 @@ class Tree(Solver):
         "leaf": [Interval(Integral, 2, None, closed="left")],
         "trees": [Interval(Integral, 1, None, closed="left")],
         "landmarks": [Interval(Integral, 0, None, closed="left")],
+        "max_age": [Interval(Integral, 1, None, closed="left"), None],
+        "half_life": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    def __init__(self, leaf: int = 1000, *, trees: int = 3, landmarks: int = 0) -> None:
+    def __init__(
+        self,
+        leaf: int = 1000,
+        *,
+        trees: int = 3,
+        landmarks: int = 0,
+        max_age: int | None = None,
+        half_life: float | None = None,
+    ) -> None:
         self.leaf = leaf
         self.trees = trees
         self.landmarks = landmarks
+        self.max_age = max_age
+        self.half_life = half_life
 
     def size(self, n_rows: int) -> int:  # noqa: D102
         return n_rows

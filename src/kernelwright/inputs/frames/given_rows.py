@@ -186,11 +186,12 @@ def check_new_rows(owner: Any, X: Any, *, gaps: bool = False, **options: Any) ->
     return validate_data(owner, found, reset=False, ensure_all_finite="allow-nan" if gaps else True, **options)
 
 
-def check_more_rows(owner: Any, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+def check_more_rows(owner: Any, X: Any, y: Any, *, gaps: bool = False, **options: Any) -> tuple[np.ndarray, np.ndarray]:
     """Check rows with targets that are added to those of the first fit."""
     found = new_rows(owner, X)
     if vars(owner).get("reader_") is None:
-        return validate_data(owner, found, y, dtype=np.float64, reset=False, **options)
+        finite = "allow-nan" if gaps else True
+        return validate_data(owner, found, y, dtype=np.float64, reset=False, ensure_all_finite=finite, **options)
     return check_X_y(found, y, ensure_all_finite="allow-nan", estimator=owner, **options)
 
 
