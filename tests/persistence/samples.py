@@ -99,6 +99,7 @@ def _estimators() -> Iterator[Sample]:
 
     yield embedding(learn=learning.Auto(max_iter=1), solver=solvers.Auto())
     yield Sample(kw.EmbeddingClassifier(learn=None).fit(X, LABELS).compress(), "predict_proba", NEW)
+    yield Sample(kw.EmbeddingClassifier(learn=None).fit(X, LABELS).partial_fit(NEW, LABELS[:3]), "predict_proba", NEW)
     yield embedding(kernels.Gaussian(1.0), learn=None, probability="clip")
     yield embedding(kernels.Gaussian(1.0), learn=None, probability="softmax")
     yield embedding(kernels.Gaussian(1.0), learn=None, probability=IsotonicRegression(out_of_bounds="clip"))

@@ -39,7 +39,7 @@ __all__ = ["ColumnBlock", "GrowingTree", "GrowingTrees"]
 
 BLOCK_ROWS = 64  # rows of a kernel matrix read at once
 UPDATED = 0.25  # of the rows of a leaf: with more changes since it was last factorised, it is factorised anew
-STABLE = 1e-6  # least noise, relative to the kernel, with which an inverse is updated: rounding would add up
+STABLE = 1e-6  # least noise, relative to the trace, with which an inverse is updated: rounding would add up
 KEPT_SHARE = 0.15  # of the free memory, for the inverses of a block of columns
 
 
@@ -195,7 +195,7 @@ class _LeafResult:
     diagonal: Tensor
     inverse: _LeafInverse | None
     jitter: float
-    K: Tensor | None  # local kernel values of all rows, if they were needed
+    K: Tensor  # local kernel values of all rows, or of those that are new, with all
 
 
 @dataclass(frozen=True)
@@ -215,42 +215,45 @@ class _LeafSolver:
         if inverse is not None:
             n_changed = inverse.n_changed + len(inverse.matrix) + len(self.rows) - 2 * len(kept)
             if n_changed <= UPDATED * len(self.rows):
-                matrix = self._updated(inverse.matrix, kept)
+                points = self.rows.points
+                K = self.kernel.local.forward(points[len(kept) :], points)
+                matrix = self._updated(inverse.matrix, kept, K)
                 new = _LeafInverse(matrix, n_changed) if keeps else None
-                return _LeafResult(matrix @ right, matrix.diagonal().clone(), new, 0.0, None)
+                return _LeafResult(matrix @ right, matrix.diagonal().clone(), new, 0.0, K)
         local = self.kernel.local.matrix(self.rows.points)
         whole = local if self.kernel.local is self.kernel else self.kernel.completed_(local.clone(), self.rows.points)
         row_noise = self.noise / self.rows.weights
         factor = factorise(whole, row_noise)
-        stable = float(row_noise.min()) >= STABLE * float(whole.diagonal().mean())
+        stable = float(row_noise.min()) >= STABLE * float(whole.diagonal().sum())
         if not keeps or factor.jitter or not stable:
             return _LeafResult(factor.solve(right), factor.inverse_diagonal(), None, factor.jitter, local)
         matrix = factor.into_inverse_()
         return _LeafResult(matrix @ right, matrix.diagonal().clone(), _LeafInverse(matrix), 0.0, local)
 
-    def nearest(self, K: Tensor | None, largest: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def nearest(self, K: Tensor, largest: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the largest kernel value of each row with another one; and for rows where it is new, which one it is.
 
-        ``K`` are all kernel values, if there are any; else those known before stay, unless a new row is nearer.
+        ``K`` are kernel values of all rows, or of those that are new; others known before stay, unless a new row is
+        nearer.
         """
-        points = self.rows.points
-        if K is not None:
-            known = torch.zeros_like(known)
-        some = (~known).nonzero()[:, 0]
-        values = self.kernel.local.forward(points[some], points) if K is None else K
-        found, column = _largest_other(values, some, self.rows)
+        points, n, n_old = self.rows.points, len(self.rows), len(self.rows) - len(K)
+        lost = (~known[:n_old]).nonzero()[:, 0]  # the nearest one is gone
+        some = torch.cat([lost, torch.arange(n_old, n)])
+        if len(lost):
+            K = torch.cat([self.kernel.local.forward(points[lost], points), K])
+        found, column = _largest_other(K, some, self.rows)
         result = largest.clone()
         result[some] = found
-        if K is not None or not len(some):
+        old = known[:n_old].nonzero()[:, 0]
+        if not len(old) or not len(some):
             return result, column, some
-        old = known.nonzero()[:, 0]
-        nearer, by = values[:, old].max(0)
+        nearer, by = K[:, old].max(0)
         closer = nearer > result[old]
         result[old[closer]] = nearer[closer]
         return result, torch.cat([column, some[by[closer]]]), torch.cat([some, old[closer]])
 
-    def _updated(self, inverse: Tensor, kept: Tensor) -> Tensor:
-        """Return the inverse of the rows now from that of the rows before."""
+    def _updated(self, inverse: Tensor, kept: Tensor, local: Tensor) -> Tensor:
+        """Return the inverse of the rows now from that of the rows before, and local kernel values of new ones."""
         n_kept = len(kept)
         if n_kept < len(inverse):
             gone = torch.ones(len(inverse), dtype=torch.bool)
@@ -261,12 +264,11 @@ class _LeafSolver:
             inverse.addmm_(outer.T, factorise(inner).solve(outer), alpha=-1.0)
         if n_kept == len(self.rows):
             return inverse
-        old, new = self.rows.points[:n_kept], self.rows.points[n_kept:]
-        K = self.kernel.forward(new, old)
+        whole = self.kernel.completed_(local.clone(), self.rows.points[n_kept:], self.rows.points)
+        K, S = whole[:, :n_kept], whole[:, n_kept:]
         C = inverse @ K.T
-        S = self.kernel.matrix(new)
         S.diagonal().add_(self.noise / self.rows.weights[n_kept:])
-        S -= K @ C
+        S = S - K @ C
         S = factorise(0.5 * (S + S.T)).into_inverse_()
         grown = inverse.new_empty(len(self.rows), len(self.rows))
         right = C @ S

@@ -13,6 +13,7 @@ from kernelwright.embedding.partition import Axes, RowPartition, grow_along, wit
 
 __all__ = ["LeafRows", "regrown"]
 
+LARGEST = 1.5  # times the size of a leaf: one of more rows is split; its parts then have room for as many again
 MERGED = 0.5  # of the size of a leaf: neighbours with no more rows become one leaf, which has room for as many again
 
 
@@ -35,7 +36,7 @@ class _Fork:
 def regrown(
     partition: RowPartition, leaves: Sequence[Tensor], size: int, split_axes: Callable[[Tensor], Axes], points: Tensor
 ) -> tuple[RowPartition, list[LeafRows]]:
-    """Return the partition with other rows in its leaves, each of about ``size`` rows at most, and its leaves.
+    """Return the partition with other rows in its leaves, each of about ``size`` rows, and its leaves.
 
     Parameters
     ----------
@@ -43,8 +44,9 @@ def regrown(
     leaves : sequence of Tensor
         The rows of each leaf now.
     size : int
-        A leaf with more rows is split by the rule of :func:`kernelwright.embedding.partition.grow`. Two neighbours with
-        at most half as many rows in all become one leaf. The region of an empty leaf goes to its neighbour.
+        A leaf with half as many rows again is split by the rule of :func:`kernelwright.embedding.partition.grow`. Two
+        neighbours with at most half as many rows in all become one leaf. The region of an empty leaf goes to its
+        neighbour.
     split_axes : function
         Returns the axes along which some rows may be split.
     points : Tensor
@@ -94,7 +96,7 @@ class _Builder:
         waiting: list[tuple[LeafRows | _Fork, list[int] | None, int]] = [(root, None, 0)]
         while waiting:
             node, siblings, side = waiting.pop()
-            if isinstance(node, LeafRows) and len(node.rows) > size:
+            if isinstance(node, LeafRows) and len(node.rows) > LARGEST * size:
                 node = self._split(node, grow_along(points[node.rows], split_axes(node.rows), size))
             if isinstance(node, LeafRows):
                 number = -1 - len(self.leaves)
