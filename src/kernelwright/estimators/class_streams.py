@@ -149,13 +149,12 @@ class ClassStreams:
             refuse_streams(self, X)
             check_named(y, classes)
             return self._begun(FirstRows.of(X, y, sample_weight, tree_of(self)), classes)
+        block = checked_block(self, X, y, sample_weight, unit=self._info.unit, gaps=self._takes_gaps)
         if first is not None:
             first = first.joined(X, y, sample_weight, tree_of(self))
             if first.teaches:
-                checked_block(self, X, y, sample_weight, unit=1.0, gaps=self._takes_gaps)
                 return self._begun(first, self.classes_)
         growth = self._growth_now()
-        block = checked_block(self, X, y, sample_weight, unit=self._info.unit, gaps=self._takes_gaps)
         if len(block.labels):
             targets, points = ClassTargets(len(self.classes_)), self.embedding_.encode(block.X)
             weights, labels = torch.from_numpy(block.weights), torch.from_numpy(block.labels)
