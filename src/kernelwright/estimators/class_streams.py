@@ -24,7 +24,15 @@ from kernelwright.estimators.batches import (
 from kernelwright.estimators.calibrating import Calibrated, calibrate
 from kernelwright.estimators.checking import plan_of
 from kernelwright.estimators.first_rows import FirstRows
-from kernelwright.estimators.growing import GrowingRows, Growth, NewRows, prior_is_fixed, refuse_streams, tree_of
+from kernelwright.estimators.growing import (
+    GrowingRows,
+    Growth,
+    NewRows,
+    prior_is_fixed,
+    refuse_growth,
+    refuse_streams,
+    tree_of,
+)
 from kernelwright.estimators.streaming import RunningEmbedding
 from kernelwright.inputs.dataset import ClassInfo
 from kernelwright.inputs.targets import ClassTargets
@@ -149,6 +157,7 @@ class ClassStreams:
             refuse_streams(self, X)
             check_named(y, classes)
             return self._begun(FirstRows.of(X, y, sample_weight, tree_of(self)), classes)
+        refuse_growth(self)
         block = checked_block(self, X, y, sample_weight, unit=self._info.unit, gaps=self._takes_gaps)
         if first is not None:
             first = first.joined(X, y, sample_weight, tree_of(self))

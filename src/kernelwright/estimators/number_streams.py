@@ -17,7 +17,15 @@ from kernelwright.distributions.target import TargetScale
 from kernelwright.embedding.fitted import FittedEmbedding
 from kernelwright.estimators.batches import WhereRowsStay, WithFeatures
 from kernelwright.estimators.first_rows import FirstRows
-from kernelwright.estimators.growing import GrowingRows, Growth, NewRows, prior_is_fixed, refuse_streams, tree_of
+from kernelwright.estimators.growing import (
+    GrowingRows,
+    Growth,
+    NewRows,
+    prior_is_fixed,
+    refuse_growth,
+    refuse_streams,
+    tree_of,
+)
 from kernelwright.estimators.number_batches import add_numbers, checked_numbers, described_again, first_numbers
 from kernelwright.estimators.spread import spread_of, with_columns
 from kernelwright.estimators.streaming import RunningEmbedding
@@ -128,6 +136,7 @@ class NumberStreams:
         if "embedding_" not in vars(self):
             refuse_streams(self, X)
             return self._begun(FirstRows.of(X, y, sample_weight, tree_of(self)))
+        refuse_growth(self)
         block = checked_numbers(self, self.targets_, X, y, sample_weight, gaps=self._takes_gaps)
         if first is not None:
             first = first.joined(X, y, sample_weight, tree_of(self))
