@@ -15,6 +15,7 @@ from kernelwright import (
     ConditionalMeanEmbedding,
     EmbeddingClassifier,
     EmbeddingNetworkClassifier,
+    EmbeddingRegressor,
     HyperKernelRidge,
     HyperKernelSVR,
     KreinSVC,
@@ -46,7 +47,7 @@ from kernelwright.networks import MLP, HeadOptions, Training
 from kernelwright.objectives import Hyperparameters, Objective, objective_named
 from kernelwright.parameters import plain_values
 
-__all__ = ["FAMILIES", "KERNELS", "LEARN", "Model", "classifier", "learning", "solver"]
+__all__ = ["FAMILIES", "KERNELS", "LEARN", "Model", "any_regressor", "classifier", "learning", "solver"]
 
 Random = np.random.Generator
 
@@ -97,7 +98,7 @@ class Model:
     family: str
     words: str
     make: Callable[[], Any]
-    targets: str = "labels"  # or "numbers", "vectors", "similarities"
+    targets: str = "labels"  # or "numbers", "hard numbers", "vectors", "similarities"
     weighted: bool = True  # whether fit takes weights
     most_rows: int = 10_000  # more would take too long
 
@@ -177,6 +178,25 @@ def _any_classifier(rng: Random, d: int) -> Model:
         settings["class_weight"] = "balanced"
     precision = "single" if rng.random() < 0.3 else "auto"
     return classifier(d, kernel, learn=learning(learn, **steps), solver=solver(*held, precision), **settings)
+
+
+def any_regressor(rng: Random, d: int) -> Model:
+    """Draw an ``EmbeddingRegressor`` and the kind of its targets."""
+    settings: dict[str, Any] = {
+        "learn": learning(LEARN[rng.integers(len(LEARN))], int(rng.choice([3, 10]))),
+        "distribution": str(rng.choice(["auto", "location-scale", "direct"])),
+        "random_state": 0,
+    }
+    targets = str(rng.choice(["numbers", "hard numbers", "hard numbers", "vectors"]))
+    if rng.random() < 0.3:
+        name = str(rng.choice(list(FEATURES)))
+        parts = {f"features {name}": lambda: FEATURES[name](d)}
+        return _described("EmbeddingRegressor", EmbeddingRegressor, settings, parts, targets=targets)
+    kernel = "default" if rng.random() < 0.6 else str(rng.choice([k for k in KERNELS if k != "precomputed"]))
+    if kernel != "spectrum" and rng.random() < 0.4:
+        settings["solver"] = solver(str(rng.choice(["exact", "nystroem", "herding", "tree"])), int(rng.integers(1, 30)))
+    parts = {} if kernel == "default" else {f"kernel {kernel}": lambda: KERNELS[kernel](d)}
+    return _described("EmbeddingRegressor", EmbeddingRegressor, settings, parts, targets=targets)
 
 
 def _explicit(rng: Random, d: int) -> Model:

@@ -23,11 +23,11 @@ import kernelwright
 from kernelwright import MemoryBudgetError, NumericalError, NumericalRepairWarning
 from kernelwright.errors import PrecisionWarning
 from robustness.models import TrainingLoop
-from robustness.problems import SEED, Problem, problem
+from robustness.problems import NUMBERS_FROM, SEED, Problem, problem
 
 __all__ = ["figures"]
 
-PROBLEMS = 2200
+PROBLEMS = NUMBERS_FROM + 300
 QUICK_STEP, QUICK_UP_TO = 37, 150  # quick: one problem in so many, of fewer rows and columns
 LARGE = 1000  # rows, columns or classes: larger problems are solved only once
 
@@ -134,6 +134,8 @@ def solve(given: Problem) -> dict[str, np.ndarray]:
             raise Broken(f"{name} is not finite: {values}")
     if "probabilities" in found:
         expect_probabilities(found["probabilities"])
+    if "quantiles" in found and (np.diff(found["quantiles"]) < 0).any():
+        raise Broken(f"Quantiles cross: {found['quantiles']}")
     return found
 
 
@@ -141,6 +143,12 @@ def answers(model: Any, new: Any) -> dict[str, np.ndarray]:
     """Return the answers of a fitted model on new rows."""
     if hasattr(model, "expectation"):
         return {"weights": model.weights(new), "expectation": model.expectation(new)}
+    if hasattr(model, "log_density"):
+        mean, deviation = model.predict(new, return_std=True)
+        quantiles = model.quantile(new, [0.01, 0.1, 0.5, 0.9, 0.99])
+        middle = quantiles[..., 2]
+        scores = {"scores": model.crps(new, middle), "support": model.support(new)}
+        return {"means": mean, "deviations": deviation, "quantiles": quantiles, **scores}
     if hasattr(model, "support"):
         return {"probabilities": model.predict_proba(new), "support": model.support(new)}
     if hasattr(model, "predict_proba"):

@@ -15,11 +15,12 @@ import numpy as np
 
 from kernelwright.features import RandomFourier
 from robustness.data import KINDS, Kind, Random, Sample, ordinary, plain
-from robustness.models import FAMILIES, KERNELS, LEARN, Model, classifier, learning, logarithm, solver
+from robustness.models import FAMILIES, KERNELS, LEARN, Model, any_regressor, classifier, learning, logarithm, solver
 
-__all__ = ["Problem", "problem"]
+__all__ = ["NUMBERS_FROM", "Problem", "problem"]
 
 SEED = 20_240_601
+NUMBERS_FROM = 2200  # problems from this one on are about numbers to predict
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,16 @@ def problem(number: int, seed: int = SEED) -> Problem:
     kind = str(rng.choice(list(SHAPES))) if rng.random() < 0.25 else "any size"
     shape = SHAPES[kind](rng)
     change = plain if kind != "any size" and rng.random() < 0.5 else KINDS[rng.integers(len(KINDS))]
-    family = list(FAMILIES)[rng.choice(len(FAMILIES), p=np.array(list(FAMILIES.values())) / sum(FAMILIES.values()))]
+    family = any_regressor if number >= NUMBERS_FROM else _any_family(rng)
     name = _words(change) if change is not plain else kind
     model = family(rng, shape[1])
     n, d, m = shape
     n = min(n, model.most_rows)
     return Problem(number, name, (n, d, min(m, max(2, n // 2))), change, model, seed)
+
+
+def _any_family(rng: Random) -> Callable[[Random, int], Model]:
+    return list(FAMILIES)[rng.choice(len(FAMILIES), p=np.array(list(FAMILIES.values())) / sum(FAMILIES.values()))]
 
 
 def _words(function: Kind) -> str:
@@ -159,7 +164,26 @@ def _with_targets(sample: Sample, targets: str, rng: Random) -> Sample:
     number = np.unique(sample.y, return_inverse=True)[1].astype(float)
     if targets == "numbers":
         return replace(sample, y=number + 0.1 * rng.normal(size=len(number)))
+    if targets == "hard numbers":
+        return replace(sample, y=HARD[rng.integers(len(HARD))](number + 0.1 * rng.normal(size=len(number)), rng))
     if targets == "vectors":
         return replace(sample, y=np.column_stack([number, rng.normal(size=(len(number), 2))]))
     dense = sample.X.toarray() if hasattr(sample.X, "toarray") else np.asarray(sample.X, dtype=np.float64)
     return replace(sample, y=logarithm(dense, dense))
+
+
+HARD: tuple[Callable[[np.ndarray, Random], np.ndarray], ...] = (
+    lambda y, rng: np.exp(3.0 * y),
+    lambda y, rng: np.round(np.exp(y)),
+    lambda y, rng: np.maximum(y - 0.5, 0.0),
+    lambda y, rng: 1e100 * y,
+    lambda y, rng: 1e-100 * y,
+    lambda y, rng: 1e9 + y,
+    lambda y, rng: 1e300 * y,
+    lambda y, rng: np.full(len(y), 3.5),
+    lambda y, rng: (y > y.mean()).astype(float),
+    lambda y, rng: rng.standard_cauchy(len(y)),
+    lambda y, rng: np.where(np.arange(len(y)) == 0, 1e12, y),
+    lambda y, rng: np.where(rng.random(len(y)) < 0.2, np.nan, y),
+    lambda y, rng: np.where(np.arange(len(y)) == len(y) - 1, np.inf, y),
+)

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kernelwright as kw
 from kernelwright import EmbeddingRegressor, distributions, learning, solvers
 from kernelwright.features import RandomFourier
-from kernelwright.kernels import Gaussian
+from kernelwright.kernels import Gaussian, Spectrum
 
 # A row of weight two is one observation, two equal rows are two: they differ wherever rows are left out.
 NOT_COPIES = {
@@ -292,6 +292,19 @@ class TestLikeScikitLearn:
         new = kernel(X[80:], X[:80])
         assert matrix.predict(new) == pytest.approx(vectors.predict(X[80:]))
         assert matrix.quantile(new, 0.9) == pytest.approx(vectors.quantile(X[80:], 0.9))
+
+
+class TestStrings:
+    def test_numbers_are_predicted_from_strings(self):
+        rng = np.random.default_rng(0)
+        words = ["".join(rng.choice(list("ab"), size=12)) for _ in range(240)]
+        y = np.array([word.count("aa") - 0.5 * word.count("bb") for word in words]) + 0.2 * rng.normal(size=240)
+        model = EmbeddingRegressor(Spectrum(k=2), random_state=0).fit(words[:160], y[:160])
+        assert model.score(words[160:], y[160:]) > 0.8
+        low, high = model.interval(words[160:]).T
+        assert 0.75 < np.mean((low <= y[160:]) & (y[160:] <= high)) <= 1.0
+        both = EmbeddingRegressor(Spectrum(k=2), random_state=0).fit(words[:160], np.column_stack([y, -y])[:160])
+        assert both.predict(words[160:]) == pytest.approx(np.outer(model.predict(words[160:]), [1, -1]), abs=0.2)
 
 
 class TestAgainstRefits:

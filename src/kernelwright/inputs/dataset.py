@@ -111,7 +111,7 @@ def check_rows(
     """Check inputs and targets for consistency: arrays of numbers, or a column of any objects."""
     if vectors:
         return validate_data(owner, X, y, ensure_all_finite=finite, **({"dtype": np.float64} | options))
-    X, y = np.asarray(X, dtype=object), column_or_1d(y)
+    X, y = np.asarray(X, dtype=object), np.asarray(y) if options.get("multi_output") else column_or_1d(y)
     check_consistent_length(X, y)
     return X, y
 
