@@ -6,6 +6,7 @@ They do not depend on classes: the targets are passed in, and the link is fitted
 from __future__ import annotations
 
 import copy
+import logging
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from kernelwright.embedding.fitted import EmbeddedRows, FittedEmbedding
 from kernelwright.embedding.partition import divisible
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import DependenceWarning
+from kernelwright.estimators.estimate import estimate
 from kernelwright.estimators.progress import logger
 from kernelwright.estimators.row_split import RowSplit
 from kernelwright.inputs.coordinates import TableCoordinates
@@ -94,6 +96,10 @@ class FitPlan:
         refuse_if_too_large(solver, n_rows, self.method.matrix_rows)
         size = solver.size(n_rows)
         logger.info("%d rows: solver %s%s", n_rows, solver.word, "" if size == n_rows else f" of size {size}")
+        if points is not None and logger.isEnabledFor(logging.INFO):
+            expected = estimate(self.kernel, points, solver, self.method)
+            if expected is not None:
+                logger.info("%s", expected)
         return solver
 
     def heeded(self, choice: Choice, data: Prepared, random: torch.Generator) -> Prepared:

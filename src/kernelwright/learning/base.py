@@ -17,6 +17,7 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.inputs.options import Option
 from kernelwright.kernels import Kernel
 from kernelwright.learning.loop import Step
+from kernelwright.numerics.work import Work
 from kernelwright.objectives.losses import Loss
 from kernelwright.storage.saved import saved
 
@@ -93,6 +94,10 @@ class LearningMethod(Option):
     def matrix_rows(self) -> int:
         """The maximum number of rows whose kernel matrix is held while hyperparameters are learned."""
         return MANY
+
+    def work(self, n_rows: int) -> Work:
+        """Return about how much work the choice is; by default it is not known, and counts as none."""
+        return Work()
 
     @property
     def mini_batches(self) -> int | None:

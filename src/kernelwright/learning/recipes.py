@@ -16,9 +16,10 @@ from kernelwright.learning.base import MANY, SHARES, Choice, LearningMethod, Lea
 from kernelwright.learning.loop import Step, TrainingResult, train
 from kernelwright.learning.methods import WEIGHT
 from kernelwright.learning.optimisers import LBFGS
-from kernelwright.learning.polish import POLISHED_FROM, polish
+from kernelwright.learning.polish import BLOCK, POLISHED_FROM, polish
 from kernelwright.learning.trend import find_trend
 from kernelwright.numerics.threads import threads_for
+from kernelwright.numerics.work import Work
 from kernelwright.objectives import CalibratedLogLoss, Hyperparameters, LeaveOneOutObjective
 from kernelwright.objectives.losses import BRIER, Loss
 from kernelwright.storage.saved import saved
@@ -32,6 +33,8 @@ WORTH_MORE = {4000: (1200, 8), MANY: (2000, 10)}
 MIDDLE_ROWS, MIDDLE_STEPS, LAST_STEPS = 1000, 6, 5  # most of the way, for more than MANY rows, is gone on few of them
 # A smaller change of the objective cannot alter predictions noticeably.
 STAGE_TOL = 1e-5
+EVALUATIONS_A_STEP, VALUES_A_STEP, CUBES_A_STEP = 1.3, 5.0, 3.0  # against a matrix and its factor; for estimates
+POLISH_MATRICES, SINGLE = 15, 0.6  # matrices of a neighbourhood; the time of single precision against double
 USUAL_NOISE = 0.1  # n lambda at the start of learning
 SHRUNK_BY = 150  # rows to learn from that let the final kernel lie half-way between equal and separate length scales
 LEARNED_FROM = 2000  # maximum number of rows whose matrices are held
@@ -96,6 +99,22 @@ class Auto(LearningMethod):
     @property
     def matrix_rows(self) -> int:  # noqa: D102
         return LEARNED_FROM
+
+    def work(self, n_rows: int) -> Work:  # noqa: D102
+        reached = [least for least in WORTH_MORE if n_rows > least]
+        rows, steps = WORTH_MORE[max(reached)] if reached else (FINE_ROWS, FINE_STEPS)
+        stages = [(COARSE_ROWS, START_STEPS), (COARSE_ROWS, COARSE_STEPS), (rows, steps)]
+        if n_rows > MANY:
+            stages[2:] = [(MIDDLE_ROWS, MIDDLE_STEPS), (rows, LAST_STEPS)]
+        cubes_a_step = CUBES_A_STEP * (SINGLE if n_rows > MANY else 1.0)
+        total = Work()
+        for size, planned in stages:
+            of_one = Work.of_matrix(min(size, n_rows))
+            total += Work(VALUES_A_STEP * of_one.values, cubes_a_step * of_one.cubes).times(
+                EVALUATIONS_A_STEP * min(planned, self.max_iter or planned)
+            )
+        worth = n_rows > POLISHED_FROM if self.polish == "auto" else bool(self.polish)
+        return total + (Work.of_matrix(min(BLOCK, n_rows)).times(POLISH_MATRICES) if worth else Work())
 
     def choose(self, task: LearningTask) -> Choice:  # noqa: D102
         choice, stopped = self._stages(task)

@@ -17,6 +17,7 @@ from kernelwright.errors import PrecisionWarning
 from kernelwright.inputs.options import Option
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.memory import free_memory
+from kernelwright.numerics.work import Work
 from kernelwright.objectives.losses import Loss
 from kernelwright.solvers.solution import Columns, Solution, SolvedColumns
 
@@ -38,6 +39,10 @@ class Solver(Option):
     @abstractmethod
     def n_bytes(self, n_rows: int) -> float:
         """Estimate the peak memory of the matrices; the robustness tests measure it."""
+
+    def work(self, n_rows: int) -> Work | None:
+        """Return the work of the solution, or None if it is not known."""
+        return None
 
     @abstractmethod
     def solve(self, kernel: Kernel, data: TrainingSet, ridge: float, generator: torch.Generator) -> Solution:

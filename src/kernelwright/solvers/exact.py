@@ -15,6 +15,7 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.errors import NumericalError
 from kernelwright.kernels import Kernel
 from kernelwright.kernels.vector import spread_rows
+from kernelwright.numerics.work import Work
 from kernelwright.solvers.base import PRECISIONS, Solver, warn_of_fallback
 from kernelwright.solvers.solution import Solution
 from kernelwright.storage.saved import saved
@@ -57,6 +58,9 @@ class Exact(Solver):
 
     def n_bytes(self, n_rows: int) -> float:  # noqa: D102
         return 4 * 8.0 * n_rows**2  # matrix, factor and two copies; in double, which single precision may fall back to
+
+    def work(self, n_rows: int) -> Work:  # noqa: D102
+        return Work.of_matrix(n_rows)
 
     def share_kept(self, n_rows: int) -> float:  # noqa: D102
         return 1.0

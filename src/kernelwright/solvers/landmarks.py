@@ -25,6 +25,7 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.kernels import Kernel
 from kernelwright.kernels.vector import spread_rows
 from kernelwright.numerics.memory import free_memory
+from kernelwright.numerics.work import Work
 from kernelwright.solvers.base import PRECISIONS, Solver, usual_landmarks, warn_of_fallback
 from kernelwright.solvers.exact import solve_exactly
 from kernelwright.solvers.held_out import hold_out
@@ -35,6 +36,7 @@ __all__ = ["Landmarks"]
 
 VALUE_ERROR = 1e-4  # of kernel values, relative to the largest
 LANDMARK_ERROR = 1e-3  # allowed mean square error of outputs with landmarks, which are approximate anyway
+USUAL_STEPS, USUAL_COLUMNS = 15, 3  # of conjugate gradients, for estimates of time
 LANDMARK_CANDIDATES = 5  # candidate rows for each landmark
 
 
@@ -73,6 +75,12 @@ class Landmarks(Solver):
         kept = (4.0 if single else 8.0) * n_rows * size
         blocks = 4 * 8.0 * min(n_rows * size, LANDMARK_KERNEL_VALUES)
         return (kept if kept < 0.5 * free_memory() else 0.0) + blocks + 6 * 8.0 * size**2
+
+    def work(self, n_rows: int) -> Work:  # noqa: D102
+        size = self.size(n_rows)
+        chosen = min(LANDMARK_CANDIDATES * size, n_rows) * size / 3.0
+        steps = 20.0 * USUAL_STEPS * n_rows * size * USUAL_COLUMNS  # thin products: most of it is reading
+        return Work(2.0 * (n_rows * size + chosen), 3.0 * size**3 + steps)
 
     def share_kept(self, n_rows: int) -> float:  # noqa: D102
         return self.size(n_rows) / n_rows

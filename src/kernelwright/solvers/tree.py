@@ -18,6 +18,7 @@ from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.embedding.tree import GlobalPart, SolvedTree, Trees, averaged, solve_tree
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.threads import n_threads
+from kernelwright.numerics.work import Work
 from kernelwright.solvers.base import Solver
 from kernelwright.solvers.exact import Exact
 from kernelwright.solvers.held_out import hold_out
@@ -108,6 +109,12 @@ class Tree(Solver):
         of_landmarks = (n_rows + 4 * M) * M + -(-n_rows // leaf) * M**2
         at_once = min(n_threads(), -(-n_rows // leaf))  # leaves, each on a thread of its own
         return 8.0 * (at_once * of_leaf + of_landmarks + NUMBERS_A_ROW * n_rows)
+
+    def work(self, n_rows: int) -> Work:  # noqa: D102
+        leaves = -(-n_rows // self.leaf)
+        size, M = n_rows / leaves, min(self.landmarks, n_rows) if leaves > 1 else 0
+        with_landmarks = Work(2.0 * size * M, 4.5 * size**2 * M)  # 3 m^2 M operations; a cube has 2/3
+        return (Work.of_matrix(size) + with_landmarks).times(leaves * (self.trees if leaves > 1 else 1))
 
     def share_kept(self, n_rows: int) -> float:  # noqa: D102
         return 1.0
