@@ -272,6 +272,10 @@ def test_a_target_that_drowns_all_others_and_very_few_rows_are_reported():
     drowned[7] = 1e9
     with pytest.warns(UserWarning, match="The target 1e\\+09 is far from all others"):
         EmbeddingRegressor(learn=None).fit(X, drowned)
+    with pytest.warns(UserWarning, match="All targets are equal: 3 is predicted"):
+        EmbeddingRegressor(learn=None).fit(X, np.full(60, 3.0))
+    with pytest.warns(UserWarning, match="only one row with a target: 2 is predicted"):
+        EmbeddingRegressor(learn=None).fit(X[:1], [2.0])
     with pytest.warns(UserWarning, match="only 2 rows with a target"):
         EmbeddingRegressor(learn=None).fit(X[:2], y[:2, 0])
     with warnings.catch_warnings():

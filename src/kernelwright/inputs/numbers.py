@@ -106,6 +106,13 @@ def warn_of_numbers(y: np.ndarray) -> None:
             stacklevel=4,
         )
     for column in y.T:
+        if len(column) and np.ptp(column) == 0:
+            rows = "There is only one row with a target" if len(column) == 1 else "All targets are equal"
+            warnings.warn(
+                f"{rows}: {column[0]:g} is predicted for all rows, with intervals of no width. Nothing can be learned.",
+                stacklevel=4,
+            )
+            continue
         lower, middle, upper = np.quantile(column, [0.25, 0.5, 0.75])
         if np.ptp(column) > EXTREME * (upper - lower) > 0:
             worst = column[np.abs(column - middle).argmax()]
