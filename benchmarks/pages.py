@@ -14,7 +14,7 @@ from tools.tables import Cells, bold, markdown, shortened
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
 PLAIN = (
-    *("cluster_trees", "cluster_trees_plan"),
+    *("big", "cluster_trees", "cluster_trees_plan"),
     *("cluster_workers", "cluster_size", "cluster_plan", "default", "fits_mean", "floor", "head", "large"),
     *("hyper_known", "hyper_evaluation", "hyper_table2", "hyper_large"),
 )

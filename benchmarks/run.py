@@ -5,6 +5,7 @@ stopped resumes.
 ``figures`` draws their results. ``micro`` times the parts of a fit, ``startup`` the command line where it needs no
 model; ``--record`` adds their ratios to ``history.csv``.
 The others (floor, head, default, fits, large, goals, hyper, probabilities, cluster) print tables and write them into
+The others (floor, head, default, fits, large, big, hyper, probabilities, cluster) print tables and write them into
 ``benchmarks/results``.
 
 Wherever one thing is said to be faster than another, both were timed side by side in one run.
@@ -188,6 +189,14 @@ def run_goals(arguments: argparse.Namespace) -> None:
         keep(name, "Many rows: goals", sorted([*others, row], key=lambda each: order.index(str(each["data"]))))
 
 
+def run_big(arguments: argparse.Namespace) -> None:
+    """Fit rows that stay in files."""
+    from benchmarks import big
+
+    size = "quick" if arguments.quick else "all" if arguments.all else "usual"
+    keep("big", "Rows in Parquet files, and the same rows in memory, one thread", big.rows(big.SIZES[size]))
+
+
 def run_hyper(arguments: argparse.Namespace) -> None:
     """Score and time learned kernels."""
     from benchmarks import hyper
@@ -238,6 +247,7 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "fits": run_fits,
     "large": run_large,
     "goals": run_goals,
+    "big": run_big,
     "hyper": run_hyper,
     "probabilities": run_probabilities,
     "cluster": run_cluster,
@@ -256,7 +266,9 @@ def main() -> None:
     peers.add_argument("--python", type=Path, help="the peers' Python (.venv-peers/bin/python)")
     peers.add_argument("--jobs", type=int, default=2, help="fits at a time, one thread each")
     peers.add_argument(
-        "--all", action="store_true", help="numbers, tables: all splits and methods, with more time for each"
+        "--all",
+        action="store_true",
+        help="numbers, tables: all splits and methods, with more time for each; big: ten million rows",
     )
     peers.add_argument("--splits", type=int, help="numbers, tables: how many splits (2, or all with --all)")
     parser.add_argument("--record", action="store_true", help="micro, startup: add the ratios to history.csv")

@@ -73,7 +73,7 @@ def test_tables_that_cannot_be_learned_from(fault, table, tmp_path, content, wor
 def test_files_and_places_that_are_not_there(fault, table, files, tmp_path, monkeypatch):
     fit = ["fit", files.train, "--target", "species", "-o"]
     fault(["fit", tmp_path / "none.csv", "-t", "y", "-o", tmp_path / "m.kw"], "There is no file", "none.csv")
-    fault(["fit", tmp_path, "-t", "y", "-o", tmp_path / "m.kw"], "is a folder, not a table")
+    fault(["fit", tmp_path, "-t", "y", "-o", tmp_path / "m.kw"], "There is no file in the folder")
     fault([*fit, tmp_path], "it is a folder")
     fault([*fit, tmp_path / "no" / "m.kw"], "there is no folder")
     fault([*fit, "/dev/full"], "not a regular file")

@@ -56,7 +56,7 @@ def folder(tmp_path, files):
 
 REFUSED = {
     "fit none.csv -t y -o o.kw": "There is no file none.csv",
-    "fit . -t y -o o.kw": "is a folder, not a table",
+    "fit . -t y -o o.kw": "empty.csv is empty",
     "fit empty.csv -t y -o o.kw": "is empty",
     "fit noise.bin -t y -o o.kw": "NUL byte",
     "fit short.csv -t y -o o.kw": "1 values in line 3",

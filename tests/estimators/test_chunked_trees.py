@@ -271,4 +271,4 @@ def test_progress_is_logged(rows, caplog):
     with caplog.at_level("INFO", logger="kernelwright"):
         fitted_to_chunks(EmbeddingClassifier(Gaussian(0.7), learn=None, ridge=1e-4, solver=TREE), *rows)
     assert "4000 rows are routed" in caplog.text
-    assert "100 % solved, about 0 s left" in caplog.text
+    assert "rows of all trees solved, in 0:0" in caplog.text

@@ -10,6 +10,7 @@ import typer
 
 __all__ = [
     "Asked",
+    "CheckpointFolder",
     "Columns",
     "Dates",
     "Decimal",
@@ -30,7 +31,9 @@ __all__ = [
 TableFile = Annotated[
     str,
     typer.Argument(
-        metavar="TABLE", help="CSV, TSV or Parquet, compressed (.gz .bz2 .xz .zst .zip) or not; - is standard input."
+        metavar="TABLE",
+        help="CSV, TSV or Parquet, compressed (.gz .bz2 .xz .zst .zip) or not; - is standard input. For fit and "
+        "predict also a folder or a pattern in quotation marks ('big/*.parquet'), and files larger than the memory.",
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="File that kernelwright fit wrote.")]
@@ -80,6 +83,14 @@ Time = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
+CheckpointFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FOLDER",
+        help="Folder in which a fit of many rows keeps what it has done: if it is killed, the same command goes on.",
+    ),
+]
 Columns = Annotated[bool, typer.Option("--columns", help="List every column and how it is treated.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 

@@ -15,6 +15,7 @@ import kernelwright
 from kernelwright.cli.models import check_model, check_model_output, load_model, write_report
 from kernelwright.cli.options import (
     Asked,
+    CheckpointFolder,
     Columns,
     Dates,
     Decimal,
@@ -32,6 +33,7 @@ from kernelwright.cli.options import (
     share_of,
 )
 from kernelwright.cli.screen import note, print_json, say
+from kernelwright.tables.parts import TableParts, WholeParts, in_parts, table_parts
 from kernelwright.tables.reading import scan_table
 from kernelwright.tables.writing import check_output, safe_for_spreadsheets, write_bytes, write_table
 
@@ -61,6 +63,7 @@ def fit(
     time_: Time = None,
     decimal: Decimal = None,
     dates: Dates = None,
+    checkpoint: CheckpointFolder = None,
     seed: Seed = 0,
     every_column: Columns = False,
     as_json: Json = False,
@@ -71,24 +74,36 @@ def fit(
     Cross-validation compares a model of classes with the majority class, logistic regression and a random forest,
     and a model of numbers with the mean, ridge regression, a random forest and gradient boosting. Rows that belong
     together (--groups) are left out together; with --time, validation goes forward in time.
+
+    A table in a folder or in the files of a pattern, or one that is larger than the memory, is read in parts and not
+    cross-validated; --checkpoint keeps what was done.
     """
     check_task(task)
     check_model_output(output, table, report)
     if report is not None:
         check_output(report, table)
-    named = {"ids": id_ or (), "drop": drop or (), "keep": keep or ()}
+    named: dict[str, Any] = {"ids": id_ or (), "drop": drop or (), "keep": keep or ()}
     required = {name: "column" for names in named.values() for name in names}
     required |= {name: what for name, what in ((groups, "group column"), (time_, "time column")) if name is not None}
     required |= {target: "target column"}
-    whole = scan_table(table, required=required)
+    options: dict[str, Any] = {"task": task, "decimal": decimal, "dates": dates}
+    whole = _scanned(table, required, in_memory=checkpoint is None)
+    if isinstance(whole, TableParts):
+        _refuse_relations(groups, time_)
+
+        from kernelwright.cli.big import fit_parts
+
+        shown: dict[str, Any] = {"every_column": every_column, "as_json": as_json}
+        fit_parts(whole, target, output, report=report, seed=seed, checkpoint=checkpoint, **options, **named, **shown)
+        return
 
     from kernelwright.cli.fitting import fit_record, learn, show_training_table
     from kernelwright.cli.scoring import show_comparison, show_importance
     from kernelwright.tables.training import TrainingTable
 
     started = time.perf_counter()
-    related: dict[str, Any] = named | {"groups": groups, "time": time_}
-    data = TrainingTable.of(whole.table(), target, task=task, **related, decimal=decimal, dates=dates)
+    related = named | {"groups": groups, "time": time_}
+    data = TrainingTable.of(whole.table(), target, **related, **options)
     if not as_json:
         show_training_table(data, every=every_column)
     evaluation, model = learn(data, folds if cv else 0, seed)
@@ -103,6 +118,21 @@ def fit(
         write_report(report, model, output, quiet=as_json)
     if as_json:
         print_json(fit_record(model, output, report, seconds))
+
+
+def _scanned(table: str, required: dict[str, str] | None = None, *, in_memory: bool = True) -> Any:
+    """Return the table, to be read at once or in parts."""
+    if table == "-" or (in_memory and not in_parts(table)):
+        return scan_table(table, required=required)
+    parts = table_parts(table, required)
+    return WholeParts(parts) if in_memory and parts.small else parts
+
+
+def _refuse_relations(groups: str | None, time: str | None) -> None:
+    """Raise ValueError if rows that are read in parts are said to be related."""
+    for option, column in (("--groups", groups), ("--time", time)):
+        if column is not None:
+            raise ValueError(f"{option} needs all rows in memory, and this table is read in parts. Take a part of it.")
 
 
 def predict(
@@ -134,11 +164,16 @@ def predict(
     check_output(output, model, table)
     check_model(model)
     asked = Asked(proba, sets, share_of(interval, "--interval"), levels_of(quantiles))
-    scanned = scan_table(table)
+    scanned = _scanned(table)
 
     from kernelwright.cli.answering import answers, drift_notes, table_notes
 
     fitted = load_model(model, "fit")
+    if isinstance(scanned, TableParts):
+        from kernelwright.cli.big import predict_parts
+
+        predict_parts(fitted, scanned, output, asked, keep_columns=keep_columns, spreadsheets=spreadsheets)
+        return
     rows = scanned.table()
     kept = rows.names if keep_columns else [name for name in fitted.identifiers if name in rows.names]
     found, drift = answers(fitted, rows, kept, asked)

@@ -23,6 +23,7 @@ from kernelwright.inputs.frames.given_rows import check_new_rows, described_colu
 from kernelwright.inputs.frames.reader import FrameReader
 from kernelwright.inputs.options import TakesOptions
 from kernelwright.inputs.scaling import TableViews
+from kernelwright.inputs.sources import RowSource
 from kernelwright.kernels import Kernel, Precomputed, Tabular
 from kernelwright.kernels.relevance import Relevance, rank_features, warn_of_bounds
 from kernelwright.learning import learning_method
@@ -49,10 +50,12 @@ def _columns_of(scaler: Any, kernel: Kernel, n_columns: int) -> tuple[np.ndarray
 
 
 def by_chunks(method: Callable[..., np.ndarray]) -> Callable[..., Any]:
-    """Make a method return a lazy Dask array for a Dask collection, chunk by chunk."""
+    """Make a method return a lazy Dask array for a Dask collection, chunk by chunk, and read a source in parts."""
 
     @functools.wraps(method)
     def either(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        if isinstance(X, RowSource):
+            return np.concatenate([method(self, part.X, *arguments, **options) for part in X.parts()])
         if not is_dask(X):
             return method(self, X, *arguments, **options)
         check_is_fitted(self)

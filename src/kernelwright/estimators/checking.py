@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from kernelwright.estimators.arrows import FitPlan, given_rows
-from kernelwright.estimators.dask_checks import check_dask_numbers, check_dask_rows, refuse_groups_on_dask
+from kernelwright.estimators.chunk_checks import check_chunks, check_chunks_of_numbers, refuse_groups_of_chunks
 from kernelwright.estimators.progress import with_lines
 from kernelwright.features import FeatureMap
 from kernelwright.features.nystroem import Nystroem
@@ -24,6 +24,7 @@ from kernelwright.inputs.frames.given import is_frame, pandas_frame
 from kernelwright.inputs.frames.given_rows import GivenRows
 from kernelwright.inputs.layout import TableLayout
 from kernelwright.inputs.numbers import NumberInfo, check_numbers, warn_of_numbers, weights_of_numbers, without_gaps
+from kernelwright.inputs.source_rows import SourceRows
 from kernelwright.inputs.sparse_tables import check_sparse, is_sparse
 from kernelwright.inputs.targets import ClassTargets
 from kernelwright.kernels import Angular, FeatureKernel, Kernel, Precomputed, Tabular
@@ -99,9 +100,9 @@ def check(
     """
     shares = plan.method.kernel_share is not None or plan.method.holdout_share is not None
     sums_suffice = plan.explicit and not shares
-    if is_dask(X):
-        refuse_groups_on_dask(groups)
-        return check_dask_rows(model, plan, X, y, sample_weight, shares=shares)
+    if is_dask(X) or isinstance(X, SourceRows):
+        refuse_groups_of_chunks(groups)
+        return check_chunks(model, plan, X, y, sample_weight, shares=shares)
     kernel, rows_given = plan.kernel, given_rows(model, plan, X, y)
     X, y = checked(model, plan, rows_given, y)
     info, labels, weights, kept = check_classes(y, sample_weight, model.class_weight, model)
@@ -143,9 +144,9 @@ def check_number_rows(
     """
     shares = plan.method.kernel_share is not None or plan.method.holdout_share is not None
     sums_suffice = plan.explicit and not shares
-    if is_dask(X):
-        refuse_groups_on_dask(groups)
-        return check_dask_numbers(model, plan, X, y, sample_weight, shares=shares)
+    if is_dask(X) or isinstance(X, SourceRows):
+        refuse_groups_of_chunks(groups)
+        return check_chunks_of_numbers(model, plan, X, y, sample_weight, shares=shares)
     numbers, one_column = check_numbers(y)
     X = pandas_frame(X) if is_frame(X) and not hasattr(X, "iloc") else X
     X, numbers, sample_weight, groups, there = without_gaps(X, numbers, sample_weight, groups)

@@ -34,7 +34,6 @@ from kernelwright.solvers.solution import LEFT_OUT_ROWS, Columns, SolvedColumns
 __all__ = ["ChunkFit", "described_rows", "fit_chunks"]
 
 JUDGED = 5_000_000  # outputs of left-out rows, about: those of far fewer rows already say how good they are
-SAID_EVERY = 10.0  # seconds between two lines of the log, at least
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ def _fit_trees(chunks: Chunks, plan: FitPlan, seed: int, random: torch.Generator
     gathered = chunks.gathered(solver.route, solver.starts[-1])
     logger.info("%d rows are routed, after %.0f s", len(chunks), time.monotonic() - started)
     trees = CollectedTrees(solver, gathered, np.arange(len(chunks)) if more else rows)
-    trees.collect(_Progress(len(solver.stems) * len(chunks), "solved"))
+    trees.collect()
     block = Block(sample.X, sample.y, sample.weights)
     judged = _judged(solver.training_set(block), rows, random)
     solution = trees.solution(judged[0], totals.balanced(judged[1]))
@@ -218,23 +217,6 @@ def _refuse_if_too_large(n_rows: int, data: TrainingSet, tree: Tree) -> None:
     of_points = n_bytes if n_bytes < SINGLE_FROM else 0.5 * n_bytes
     needed = of_points + 8.0 * n_rows * (tree.trees * (n_columns + 2) + 5)
     check_memory(needed, f"A model that keeps {n_rows} rows", "Use fewer trees, fewer rows, or explicit features.")
-
-
-class _Progress:
-    """Log how many rows are done, and the time that is left."""
-
-    def __init__(self, n_rows: int, done: str) -> None:
-        self.n_rows, self.done, self.so_far = n_rows, done, 0
-        self.started = self.said = time.monotonic()
-
-    def __call__(self, n: int) -> None:
-        """Count some more rows."""
-        self.so_far, now = self.so_far + n, time.monotonic()
-        if now - self.said < SAID_EVERY and self.so_far < self.n_rows:
-            return
-        left = (now - self.started) * (self.n_rows - self.so_far) / self.so_far
-        logger.info("%3.0f %% %s, about %.0f s left", 100.0 * self.so_far / self.n_rows, self.done, left)
-        self.said = now
 
 
 # The rows next to some points ----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +24,7 @@ from kernelwright.estimators.probabilities import ProbabilityClassifier
 from kernelwright.estimators.progress import progress
 from kernelwright.estimators.refitting import refitted_losses
 from kernelwright.estimators.row_split import split
+from kernelwright.estimators.sources import rows_of
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
 from kernelwright.inputs.blocks import Chunks
@@ -108,8 +109,7 @@ class EmbeddingClassifier(ClassStreams, ProbabilityClassifier, ClassesCompressed
         model against these: one, except for tables of a few dozen rows where signal may be chance).
     complexity_, objective_ : float
         The bound r of Eq. (11), and the value of the learning objective (NaN if there was none), after the fit.
-    history_ : list of Step
-    n_iter_, batch_size_, n_features_in_, feature_names_in_, columns_ (what was done to each column of a data frame)
+    history_ (list of Step), n_iter_, batch_size_, n_features_in_, feature_names_in_, columns_ (what was done to each)
 
     Notes
     -----
@@ -168,26 +168,27 @@ class EmbeddingClassifier(ClassStreams, ProbabilityClassifier, ClassesCompressed
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> EmbeddingClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, checkpoint: Any = None) -> Self:
         """Learn the hyperparameters, solve the embedding on all rows and calibrate its probabilities.
 
         Parameters
         ----------
         X, y : array-like
-            X may be a data frame of pandas, polars or pyarrow, with columns of any kind. With ``features`` they may be
-            Dask arrays or data frames, whose rows are summed up where they are.
+            X may be a data frame of pandas, polars or pyarrow, with columns of any kind; both may be Dask collections.
+            Not all in memory: a source of :mod:`kernelwright.inputs`, such as ``ParquetRows("big/*.parquet", "y")``.
         sample_weight : array-like of shape (n,), optional
             Relative row weights. Rows of weight zero are ignored.
         groups : array-like of shape (n,), optional
-            Group labels of rows that belong together: copies, measurements of one patient. Wherever rows are left out
-            (learning, calibration, support, bounds), whole groups are, and n in the formulas is their number.
+            Group labels of rows that belong together: wherever rows are left out, whole groups are; n is their number.
+        checkpoint : path, optional
+            Folder in which a fit of a source keeps what is done. The same fit goes on from there after it was killed.
         """
         self._validate_params()
-        with progress(self.verbose):
-            plan = plan_of(self, **start_of(self, X))
+        with progress(self.verbose), rows_of(self, X, y, sample_weight, checkpoint) as (X, y, sample_weight, seed):
+            plan = replace(plan_of(self, **start_of(self, X)), random_state=seed)
             rows, info, kept = check(self, plan, X, y, sample_weight, groups)
             plan = replace(plan, targets=ClassTargets(len(info.classes)))
-            random, held, apart = generator(self.random_state), None, None
+            random, held, apart = generator(seed), None, None
             if isinstance(rows, Chunks):
                 found = fit_chunks(rows, plan, self.n_features_in_, random)
                 choice, solution, scaler = found.choice, found.solution, found.scaler

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from kernelwright.distributions.fitted import DistributionLink
 from kernelwright.distributions.number_targets import NumberTargets
@@ -34,6 +35,7 @@ from kernelwright.estimators.predicting import PredictsNumbers
 from kernelwright.estimators.progress import progress
 from kernelwright.estimators.regression import for_numbers, learned_from, target_scales
 from kernelwright.estimators.row_split import RowSplit, split
+from kernelwright.estimators.sources import rows_of
 from kernelwright.estimators.spread import spread_of, with_columns
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
@@ -153,27 +155,29 @@ class EmbeddingRegressor(NumberStreams, PredictsNumbers):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> EmbeddingRegressor:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, checkpoint: Any = None) -> Self:
         """Learn the hyperparameters, solve the embedding on all rows and fit the distribution to left-out rows.
 
         Parameters
         ----------
         X : array-like
-            It may be a data frame of pandas, polars or pyarrow, with columns of any kind. With ``features`` it may be a
-            Dask array or data frame, whose rows are summed up where they are.
+            It may be a data frame of pandas, polars or pyarrow, with columns of any kind, or a Dask collection. Not all
+            in memory: a source of :mod:`kernelwright.inputs`, such as ``ParquetRows("big/*.parquet", "y")``, without y.
         y : array-like of shape (n,) or (n, k)
             Numbers; several targets share the kernel. Rows with a gap are left out.
         sample_weight : array-like of shape (n,), optional
             Relative row weights. Rows of weight zero are ignored.
         groups : array-like of shape (n,), optional
             Group labels of rows that belong together. Wherever rows are left out, whole groups are left out.
+        checkpoint : path, optional
+            Folder in which a fit of a source keeps what is done. The same fit goes on from there after it was killed.
         """
         self._validate_params()
         how = distribution_of(self.distribution, type(self).__name__)
-        with progress(self.verbose):
-            plan = plan_of(self, **start_of(self, X))
+        with progress(self.verbose), rows_of(self, X, y, sample_weight, checkpoint) as (X, y, sample_weight, seed):
+            plan = replace(plan_of(self, **start_of(self, X)), random_state=seed)
             rows, info, kept = check_number_rows(self, plan, X, y, sample_weight, groups)
-            random, held, apart = generator(self.random_state), None, None
+            random, held, apart = generator(seed), None, None
             parts = RowSplit.nothing() if isinstance(rows, Chunks) else split(rows, plan.method, plan.random_state)
             sample = described_rows(rows, parts)
             targets = NumberTargets.of(target_scales(sample, plan, how, random), sample.y)

@@ -6,17 +6,23 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kernelwright.inputs.layout import TableLayout
+if TYPE_CHECKING:  # the command line counts rows before it imports torch
+    from kernelwright.inputs.layout import TableLayout
 
-__all__ = ["Block", "Chunks", "Gathered", "SlicedRows", "SortedRows"]
+__all__ = ["Block", "Chunks", "Gathered", "SlicedRows", "SortedRows", "gathered_rows"]
 
 
 GATHERED_ROWS, GATHERED_BYTES = 50_000, 2**29  # the most that is gathered in the calling process
 SLICE_ROWS = 65_536
+
+
+def gathered_rows(row_bytes: int) -> int:
+    """Return the most rows of this size that are gathered in the calling process."""
+    return max(1, min(GATHERED_ROWS, GATHERED_BYTES // max(row_bytes, 1)))
 
 
 class Block(NamedTuple):
@@ -57,7 +63,7 @@ class Chunks:
     @property
     def n_gathered(self) -> int:
         """The number of rows that are enough to learn a kernel, and few enough for one process."""
-        return max(1, min(GATHERED_ROWS, GATHERED_BYTES // max(self.row_bytes, 1)))
+        return gathered_rows(self.row_bytes)
 
     def map_reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Sum ``function(block, *arguments)`` over all chunks."""

@@ -23,7 +23,18 @@ from kernelwright.inputs.numbers import check_numbers
 from kernelwright.inputs.weights import ClassTotals
 from kernelwright.numerics.threads import on_one_thread
 
-__all__ = ["DaskRows", "dask_mean", "example_row", "is_dask", "lazily"]
+__all__ = [
+    "OF_EACH_CLASS",
+    "DaskRows",
+    "dask_mean",
+    "example_row",
+    "is_dask",
+    "joined_blocks",
+    "lazily",
+    "number_totals",
+    "some_of_block",
+    "totals_of",
+]
 
 FAN_IN = 8  # sums added at once in the reduction tree
 OF_EACH_CLASS = 2  # rows in the sample, at least: one to leave out, and one that still represents the class
@@ -72,7 +83,7 @@ class DaskRows(Chunks):
 
         chunks = cls(X, y, sample_weight)
         parts = zip(chunks.y, chunks.weights, strict=True)
-        found = computed([delayed(_number_totals)(*part) for part in parts], chunks.row_bytes)
+        found = computed([delayed(number_totals)(*part) for part in parts], chunks.row_bytes)
         by_chunk, gaps = [each for each, _ in found], sum(n for _, n in found)
         totals = reduce(operator.add, by_chunk)
         if not totals.n_rows:
@@ -89,7 +100,7 @@ class DaskRows(Chunks):
         from dask import delayed
 
         parts = zip(self.y, self.weights, strict=True)
-        return computed([delayed(_totals)(*part) for part in parts], self.row_bytes)
+        return computed([delayed(totals_of)(*part) for part in parts], self.row_bytes)
 
     def _read_by(self, reading: BlockReader, **options: Any) -> None:
         from dask import delayed
@@ -291,7 +302,8 @@ def _delayed_blocks(collection: Any) -> list[Any]:
     return list(np.ravel(collection.to_delayed()))
 
 
-def _totals(y: Any, weights: Any) -> ClassTotals:
+def totals_of(y: Any, weights: Any) -> ClassTotals:
+    """Return the classes and weights of labels."""
     y = np.asarray(y)
     if len(y):
         check_classification_targets(y)
@@ -299,7 +311,7 @@ def _totals(y: Any, weights: Any) -> ClassTotals:
     return ClassTotals.of(y[kept], weights[kept])
 
 
-def _number_totals(y: Any, weights: Any) -> tuple[ClassTotals, int]:
+def number_totals(y: Any, weights: Any) -> tuple[ClassTotals, int]:
     """Return the number and the weights of rows with a target, and the number of those without."""
     y, _ = check_numbers(y)
     kept, weights = counted(y, weights)

@@ -8,7 +8,7 @@ the same partition, kernel and n lambda the solution is the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -24,6 +24,7 @@ from kernelwright.embedding.support import KernelSupport
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.embedding.tree import Trees, solve_tree
 from kernelwright.inputs.blocks import Block, Gathered
+from kernelwright.inputs.rows_done import RowsDone
 from kernelwright.inputs.targets import Targets
 from kernelwright.kernels import Kernel
 from kernelwright.numerics.threads import threads_for
@@ -196,12 +197,12 @@ class CollectedTrees:
         self.nearest = torch.full((len(judged),), -torch.inf, dtype=torch.float64)
         self.squared_norm, self.jitter = 0.0, 0.0
 
-    def collect(self, solved: Callable[[int], Any] | None = None) -> None:
-        """Solve all buckets; ``solved`` is called with the number of rows of each, in the order of their ends."""
+    def collect(self) -> None:
+        """Solve all buckets."""
+        done = RowsDone("rows of all trees solved", int(self.ends[-1]))
         for number, found in self.gathered.map(self.solver.solve):
             self.add(number, found)
-            if solved is not None:
-                solved(len(found.rows))
+            done.add(len(found.rows))
 
     def _empty(self, bucket: int) -> RowPartition | None:
         """Return the branch of a bucket without rows: beyond a border that only rows of the sample could cross."""
@@ -281,7 +282,9 @@ class CollectedTrees:
         V = torch.zeros(len(self.coefficients), sum(sizes), dtype=torch.float64)
         left_out = torch.zeros(len(rows), sum(sizes), dtype=torch.float64)
         more = MoreColumns(self.solver, tuple(replace(each, targets=each.targets[:0]) for each in columns), noises)
+        done = RowsDone("rows of all trees solved for their distributions", int(self.ends[-1]))
         for number, found in self.gathered.map(more.solve, self._left_out_of):
+            done.add(len(found.rows))
             end = int(self.ends[number])
             V[end - len(found.rows) : end] = torch.from_numpy(found.coefficients) / self.n_trees
             here, at = _found_among(rows, found.rows)

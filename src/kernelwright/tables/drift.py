@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,16 @@ from kernelwright.inputs.frames.preparing import Finding
 from kernelwright.inputs.frames.table import some_of
 from kernelwright.tables.quantities import TrainingNumbers
 
-__all__ = ["FREQUENCIES", "TARGETS", "Drift", "TargetDrift", "class_drift", "find_drift", "number_drift"]
+__all__ = [
+    "FREQUENCIES",
+    "TARGETS",
+    "Drift",
+    "TargetDrift",
+    "class_drift",
+    "find_drift",
+    "joined_drift",
+    "number_drift",
+]
 
 USUAL = 0.01  # share of rows from the training distribution whose support is below 1
 SURE = 0.01  # p-value below which more of them are called drift
@@ -109,12 +118,48 @@ def find_drift(
     (True, [6, 3, 5])
     """
     below = int((support < 1).sum())
-    rank = max(1, int(np.ceil(USUAL * n_support_rows)))
-    p_value = float(betabinom.sf(below - 1, len(support), rank, n_support_rows + 1 - rank))
+    p_value = _chance_of(below, len(support), n_support_rows)
     nowhere = tuple(int(row) for row in rows[support < NOWHERE])
     order = np.argsort(support, kind="stable")[: min(below, 10)]
     worst = tuple((int(rows[k]), float(support[k])) for k in order)
     return Drift(len(support), below, p_value, worst, tuple(findings), row_word, nowhere, nowhere_known)
+
+
+def _chance_of(below: int, n: int, n_support_rows: int) -> float:
+    """Return the probability that so many of n rows have little support if they are like the training rows."""
+    rank = max(1, int(np.ceil(USUAL * n_support_rows)))
+    return float(betabinom.sf(below - 1, n, rank, n_support_rows + 1 - rank))
+
+
+def joined_drift(parts: Sequence[Drift], n_support_rows: int = 10**6) -> Drift:
+    """Return the drift of a table from that of its parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelwright.tables.drift import find_drift, joined_drift
+    >>> support, rows = np.array([3.0, 0.1, 2.0, 0.2, 0.0]), np.arange(5)
+    >>> parts = [find_drift(support[:2], [], rows=rows[:2]), find_drift(support[2:], [], rows=rows[2:])]
+    >>> joined_drift(parts) == find_drift(support, [], rows=rows)
+    True
+    """
+    first = parts[0]
+    n, below = sum(part.rows for part in parts), sum(part.below for part in parts)
+    worst = sorted((each for part in parts for each in part.worst), key=lambda each: each[1])[:10]
+    findings: dict[tuple[str, str], Finding] = {}
+    for each in (each for part in parts for each in part.findings):
+        before = findings.get((each.column, each.what))
+        joined = each if before is None else replace(before, count=before.count + each.count)
+        findings[each.column, each.what] = joined
+    return replace(
+        first,
+        rows=n,
+        below=below,
+        p_value=_chance_of(below, n, n_support_rows),
+        worst=tuple(worst),
+        nowhere=tuple(row for part in parts for row in part.nowhere),
+        findings=tuple(findings.values()),
+    )
 
 
 @dataclass(frozen=True)

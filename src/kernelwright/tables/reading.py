@@ -17,7 +17,6 @@ import zipfile
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,9 +26,21 @@ import numpy as np
 from kernelwright.inputs.frames.gaps import MISSING
 from kernelwright.inputs.frames.numerals import is_number
 from kernelwright.inputs.frames.table import Table, check_name, some_of
+from kernelwright.inputs.parquet_rows import PARQUET_EXTRA, parquet_faults
 from kernelwright.numerics.memory import check_memory
 
-__all__ = ["ParquetTable", "TextTable", "read_table", "scan_table"]
+__all__ = [
+    "BYTE_ORDER_MARK",
+    "PARQUET_MARK",
+    "TEXT_FACTOR",
+    "ParquetTable",
+    "TextTable",
+    "checked_header",
+    "open_zstd",
+    "read_table",
+    "scan_table",
+    "sniffed",
+]
 
 STANDARD_INPUT = "-"
 DELIMITERS = (",", ";", "\t", "|")
@@ -37,8 +48,8 @@ SNIFFED = 20  # rows from which the delimiter is inferred
 
 CHUNK = 1 << 24
 TEXT_FACTOR = 6  # memory that a table needs, as a multiple of its text
-PARQUET_EXTRA = "It needs pyarrow: pip install 'kernelwright[parquet]'."
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+PARQUET_MARK = b"PAR1"
 NOT_TEXT = {
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",
@@ -83,7 +94,7 @@ def scan_table(
     """
     source = "standard input" if str(path) == STANDARD_INPUT else str(path)
     content = _unpacked(_content(path, source), source)
-    if content.startswith(b"PAR1"):
+    if content.startswith(PARQUET_MARK):
         return ParquetTable.of(content, source, required or {})
     if source.endswith((".parquet", ".pq")) and content:
         raise ValueError(f"{source} has the name of a Parquet file, but is not one: it does not begin with 'PAR1'.")
@@ -117,7 +128,7 @@ def _all_of(file: BinaryIO | Any, source: str) -> bytes:
 
 def _unpacked(content: bytes, source: str) -> bytes:
     openers: dict[bytes, Callable[[BinaryIO], Any]]
-    openers = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open, b"\x28\xb5\x2f\xfd": _open_zstd}
+    openers = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open, b"\x28\xb5\x2f\xfd": open_zstd}
     try:
         if content.startswith(b"PK\x03\x04"):
             return _unzipped(content, source)
@@ -141,7 +152,8 @@ def _unzipped(content: bytes, source: str) -> bytes:
             return _all_of(file, source)
 
 
-def _open_zstd(file: BinaryIO) -> Any:
+def open_zstd(file: BinaryIO) -> Any:
+    """Open a file that is compressed with zstd; this needs pyarrow."""
     try:
         import pyarrow
     except ImportError:
@@ -168,7 +180,7 @@ class ParquetTable:
             from pyarrow import parquet
         except ImportError:
             raise ValueError(f"{source} is Parquet. {PARQUET_EXTRA}") from None
-        with _parquet_faults(source):
+        with parquet_faults(source):
             file = parquet.ParquetFile(pyarrow.BufferReader(content))
             n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
             schema = file.schema_arrow
@@ -186,25 +198,10 @@ class ParquetTable:
 
     def table(self) -> Table:
         """Read the cells."""
-        with _parquet_faults(self.source):
+        with parquet_faults(self.source):
             frame = self.file.read().to_pandas(ignore_metadata=True)
         frame.columns = list(self.names)
         return Table(frame, self.source)
-
-
-@contextmanager
-def _parquet_faults(source: str) -> Iterator[None]:
-    """Turn pyarrow's errors into one sentence that says the file is damaged."""
-    import pyarrow
-
-    try:
-        yield
-    except (pyarrow.ArrowException, OSError) as error:
-        if isinstance(error, MemoryError):
-            raise
-        raise ValueError(
-            f"{source} is a damaged Parquet file: {(str(error).splitlines() or ['unreadable'])[0]}."
-        ) from None
 
 
 # text --------------------------------------------------------------------------------------------------
@@ -236,7 +233,7 @@ class TextTable:
         if first is None:
             raise ValueError(f"{source} has a header but no rows.")
         if header:
-            names = _checked_header(first[1], source, required)
+            names = checked_header(first[1], source, required)
         else:
             names = [f"column {k + 1}" for k in range(len(first[1]))]
             rows = itertools.chain([first], rows)
@@ -347,7 +344,16 @@ def _checked_rows(
     return np.array(lines), {name: tuple(words) for name, words in missing.items()}
 
 
-def _checked_header(row: Sequence[str], source: str, required: Mapping[str, str]) -> list[str]:
+def sniffed(head: bytes, source: str) -> tuple[str, list[str]]:
+    """Return the delimiter and the names of the columns of a text file, by its first bytes."""
+    whole = head[: head.rfind(b"\n") + 1] or head
+    _refuse_what_is_no_text(whole, source)
+    delimiter = _delimiter(whole)
+    return delimiter, checked_header(next(_rows(whole, source, delimiter))[1], source, {})
+
+
+def checked_header(row: Sequence[str], source: str, required: Mapping[str, str]) -> list[str]:
+    """Return the names of the columns in the first line; raise ValueError if it cannot be a header."""
     if len(row) > 1 and all(map(is_number, row)):
         raise ValueError(f"The first line of {source} holds numbers. It must hold the names of the columns.")
     return _checked_names(row, source, required)

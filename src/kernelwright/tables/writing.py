@@ -5,17 +5,21 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import itertools
 import lzma
 import os
 import sys
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from kernelwright.storage.files import write_whole
-from kernelwright.tables.reading import PARQUET_EXTRA
+from kernelwright.inputs.parquet_rows import PARQUET_EXTRA
+from kernelwright.storage.files import whole_file, write_whole
 
-__all__ = ["check_output", "safe_for_spreadsheets", "visible", "write_bytes", "write_table"]
+__all__ = ["check_output", "safe_for_spreadsheets", "visible", "write_bytes", "write_table", "written_in_parts"]
 
 STANDARD_OUTPUT = "-"
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are full-width
@@ -23,6 +27,12 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "
 CODES = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 COMMANDS = {code: repr(chr(code))[1:-1] for code in CODES}
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+STREAMED: dict[str, Callable[[Any], Any]] = {  # compressed files that can be written in parts
+    "": nullcontext,
+    ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
+    ".bz2": partial(bz2.BZ2File, mode="wb"),
+    ".xz": partial(lzma.LZMAFile, mode="wb"),
+}
 
 
 def check_output(path: str | Path, *others: str | Path | None) -> None:
@@ -96,6 +106,80 @@ def write_table(frame: Any, path: str | Path) -> None:
     inner = name.removesuffix(packing)
     text = frame.to_csv(index=False, sep="\t" if inner.endswith((".tsv", ".tab")) else ",", lineterminator="\n")
     write_bytes(path, _packed(text.encode(), packing, Path(path).name.removesuffix(packing)))
+
+
+@contextmanager
+def written_in_parts(path: str | Path) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that appends a data frame to a file, which appears once all are written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from pathlib import Path
+    >>> from kernelwright.tables.writing import written_in_parts
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with written_in_parts(Path(folder) / "ages.csv") as write:
+    ...         for age in (36, 41):
+    ...             write(pd.DataFrame({"age": [age]}))
+    ...     (Path(folder) / "ages.csv").read_text().split()
+    ['age', '36', '41']
+    """
+    name = str(path).lower()
+    packing = next((suffix for suffix in COMPRESSED if name.endswith(suffix)), "")
+    if packing not in STREAMED:
+        raise ValueError(f"Many rows are written in parts, which {packing} files do not allow. Use .gz, .bz2 or .xz.")
+    if str(path) == STANDARD_OUTPUT:
+        yield _text_writer(lambda content: write_bytes(path, content), ",")
+        return
+    check_output(path)
+    with whole_file(Path(path).resolve()) as file:
+        if name.endswith((".parquet", ".pq")):
+            with _ParquetWriter(file) as write:
+                yield write
+        else:
+            inner = name.removesuffix(packing)
+            with STREAMED[packing](file) as packed:
+                yield _text_writer(packed.write, "\t" if inner.endswith((".tsv", ".tab")) else ",")
+
+
+def _text_writer(write: Callable[[bytes], Any], separator: str) -> Callable[[Any], None]:
+    parts = itertools.count()
+
+    def append(frame: Any) -> None:
+        write(frame.to_csv(index=False, sep=separator, lineterminator="\n", header=next(parts) == 0).encode())
+
+    return append
+
+
+class _ParquetWriter:
+    """Appends data frames to a Parquet file, all with the columns of the first."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            raise ValueError(f"The output is Parquet. {PARQUET_EXTRA}") from None
+        self.arrow, self.parquet, self.file = pyarrow, parquet, file
+        self.writer: Any = None
+
+    def __call__(self, frame: Any) -> None:
+        schema = None if self.writer is None else self.writer.schema
+        try:
+            table = self.arrow.Table.from_pandas(frame, schema=schema, preserve_index=False)
+        except self.arrow.ArrowException as error:
+            raise ValueError(f"A column changes its type among the rows, so write text (.csv): {error}") from None
+        if self.writer is None:
+            self.writer = self.parquet.ParquetWriter(self.file, table.schema)
+        self.writer.write_table(table)
+
+    def __enter__(self) -> _ParquetWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.writer is not None:
+            self.writer.close()
 
 
 def safe_for_spreadsheets(frame: Any) -> Any:

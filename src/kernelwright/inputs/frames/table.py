@@ -26,6 +26,8 @@ class Table:
         The line on which each row begins; None if rows have no lines, as in Parquet.
     missing_words : dict of str to tuple of str
         For each column that has some, the words of the text file that were read as missing values.
+    start : int
+        The number of rows before these, if they are a part of a table without lines.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class Table:
     source: str = "the table"
     lines: np.ndarray | None = None
     missing_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    start: int = 0
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -56,7 +59,7 @@ class Table:
 
     def row_numbers(self) -> np.ndarray:
         """Return the line of each row, or its number from 1."""
-        return np.arange(1, len(self) + 1) if self.lines is None else self.lines
+        return np.arange(self.start + 1, self.start + len(self) + 1) if self.lines is None else self.lines
 
     def place(self, row: int) -> str:
         """Return the place of a row in words, such as "line 3"."""
