@@ -154,7 +154,7 @@ def left_out(*, thin: bool = False, processes: int = 1) -> list[Verdict]:
     all tasks together have the same chance of a false alarm (Bonferroni).
     """
     names = ["noisy line", "nothing to learn"] if thin else list(LEFT_OUT)
-    repetitions = 20 if thin else 200
+    repetitions = 12 if thin else 200
     calls = [(name, kind, seed) for kind in KINDS for name in names for seed in range(repetitions)]
     found = np.array(spread(_left_out_errors, calls, processes)).reshape(len(KINDS), len(names), repetitions, 3)
     several = float(norm.isf(norm.sf(TWO) / len(names)))

@@ -244,11 +244,11 @@ def test_answers_can_be_made_safe_for_spreadsheets(files, tmp_path):
 @pytest.mark.slow
 def test_a_table_of_very_many_columns_ends_soon(tmp_path):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(6, 20_000)).round(4)).add_prefix("x").assign(y=list("ababab"))
+    frame = pd.DataFrame(rng.normal(size=(6, 10_000)).round(4)).add_prefix("x").assign(y=list("ababab"))
     frame.to_csv(tmp_path / "wide.csv", index=False)
     started = time.process_time()
     assert run(["fit", str(tmp_path / "wide.csv"), "-t", "y", "-o", str(tmp_path / "m.kw")]) == 0
-    assert time.process_time() - started < 80
+    assert time.process_time() - started < 40
 
 
 @pytest.fixture
