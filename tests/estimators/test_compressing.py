@@ -139,3 +139,16 @@ def test_thinned_views_differ_by_less_than_allowed():
     counts = [len(values) for values, _ in thin.knots_]
     assert counts[0] < counts[1] < counts[2] == 900
     assert len(views.knots_[0][0]) == 900
+
+
+def test_a_target_without_noise_keeps_its_answers_and_the_loss_is_said():
+    """Fewer knots of the ranks must not cost what the tolerance does not allow."""
+    random = np.random.default_rng(3)
+    points = random.normal(size=(700, 6))
+    target = np.sin(2 * points[:, 0]) + points[:, 1] * points[:, 2]
+    model = EmbeddingRegressor(random_state=0).fit(points[:400], target[:400])
+    small = model.compress()
+    before, after = (each.crps(points[400:], target[400:]).mean() for each in (model, small))
+    said = small.compression_
+    assert after < before * (said.loss / said.loss_before + 0.05)
+    assert said.loss <= 1.01 * said.loss_before * (1 + 1e-9)

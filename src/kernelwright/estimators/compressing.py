@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -19,9 +19,7 @@ from kernelwright.embedding.support import KernelSupport
 from kernelwright.embedding.training_set import TrainingSet
 from kernelwright.estimators.regression import NOISES
 from kernelwright.estimators.spread import predictions_of
-from kernelwright.inputs.coordinates import TableCoordinates
-from kernelwright.inputs.scaling import TableViews
-from kernelwright.kernels import Kernel, Tabular
+from kernelwright.estimators.thinning import Judge, rank_error_within, thinned
 from kernelwright.numerics.linalg import factorise
 from kernelwright.numerics.threads import threads_for
 from kernelwright.uncertainty.calibration import Link
@@ -30,11 +28,8 @@ __all__ = ["ClassesCompressed", "NumbersCompressed", "refuse_if_compressed"]
 
 COMPRESSED = "compressed"  # the word of the solver of such an embedding
 FOLDS = 5
-RANK_ERROR = 0.01  # of a value in the second view, in length scales, by keeping fewer knots
 ROUNDED = 1e-5  # largest change of an output by coefficients in single precision
 KEPT_LEFT_OUT = 200  # left-out rows of a regressor that are kept
-
-Judge = Callable[[Fold, Tensor], float]
 
 
 class _CanBeCompressed:
@@ -92,10 +87,14 @@ class _CanBeCompressed:
             judge, relative = self._judge(rows, left_out)
             limit = allowed * mean_loss(folds, judge) if relative else allowed
             found = compressed(K, outputs, folds, judge, limit)
+            if len(found.chosen) == len(K):
+                found = replace(found, coefficients=embedding.coefficients)
+            spare = found.loss_before + limit - found.loss
+            rank_error, added = rank_error_within(embedding, K, found, folds, judge, spare)
         small = copy.copy(self)
-        small.embedding_ = _smaller(embedding, rows, K, found)
+        small.embedding_ = _smaller(embedding, rows, K, found, rank_error)
         small.compression_ = Compression(
-            len(K), len(found.chosen), found.loss_before, found.loss, allowed, self.loss_measure
+            len(K), len(found.chosen), found.loss_before, found.loss + added, allowed, self.loss_measure
         )
         small._forget_rows()
         return small
@@ -232,7 +231,9 @@ def _joined(fold: Fold, more: Fold) -> Fold:
     return replace(fold, **outputs)
 
 
-def _smaller(embedding: FittedEmbedding, rows: TrainingSet, K: Tensor, found: Compressed) -> FittedEmbedding:
+def _smaller(
+    embedding: FittedEmbedding, rows: TrainingSet, K: Tensor, found: Compressed, rank_error: float
+) -> FittedEmbedding:
     """Return the embedding of the chosen points, with the support that they give to the others."""
     points = embedding.points[found.chosen]
     with torch.no_grad():
@@ -241,7 +242,7 @@ def _smaller(embedding: FittedEmbedding, rows: TrainingSet, K: Tensor, found: Co
     nothing = np.empty(0)
     return replace(
         embedding,
-        scaler=_thinned(embedding.scaler, embedding.kernel),
+        scaler=thinned(embedding.scaler, embedding.kernel, rank_error),
         points=points.float(),
         coefficients=_in_single(found.coefficients, K[:, found.chosen]),
         support=KernelSupport.of(near.amax(1), rows.weights),
@@ -254,18 +255,3 @@ def _in_single(coefficients: Tensor, K: Tensor) -> Tensor:
     """Return coefficients in single precision, if outputs hardly change."""
     rounded = coefficients.float()
     return rounded if float((K @ (rounded.double() - coefficients)).abs().max()) < ROUNDED else coefficients
-
-
-def _thinned(scaler: Any, kernel: Kernel) -> Any:
-    """Return a scaler of tables with fewer knots of the ranks, where length scales do not notice."""
-    parts = [part for part in kernel.modules() if isinstance(part, Tabular)]
-    if isinstance(scaler, TableCoordinates) and scaler.views and scaler.views_ is not None:
-        scaler = copy.copy(scaler)
-        scaler.views_ = _thinned(scaler.views_, kernel)
-        return scaler
-    if not parts or not isinstance(scaler, TableViews):
-        return scaler
-    with torch.no_grad():
-        scales = torch.stack([part.feature_scale() * part.rank_scale for part in parts]).amin(0)
-    n_columns = len(scaler.columns_)  # coordinates of other kinds follow
-    return scaler.thinned(RANK_ERROR * (scales[:n_columns] if scales.ndim else scales.expand(n_columns)).numpy())
