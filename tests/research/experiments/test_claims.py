@@ -9,6 +9,12 @@ from kernelwright.research.experiments import (
     hsu_table1,
     hsu_table1_order,
     hsu_theory,
+    learning_rate,
+    liu_figure2,
+    liu_figure3,
+    liu_table1,
+    liu_table2,
+    liu_table3,
 )
 from kernelwright.research.experiments.claims import NOT_RUN, Verdict, claims_sentence, mean_of, not_tested
 from kernelwright.research.experiments.registry import EXPERIMENTS
@@ -28,7 +34,7 @@ def test_verdicts_are_counted():
     assert mean_of([], "a", "b") is None
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name.startswith("hsu-")])
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
 def test_judges_of_results_that_are_not_there(name):
     for claim in EXPERIMENTS[name].claims:
         if "not separable" not in claim.sentence:
@@ -104,3 +110,96 @@ def test_agreement_to_the_digit():
     said = hsu_table1_order.agreements(found)
     assert said[0] == "MED of each attribute in file order: 1 the same to the digit, 0 close, 0 not the same"
     assert said[1].endswith("published 93.3 ± 7.8, in file order 93.3 ± 7.8, 2 folds: the same to the digit")
+
+
+def judged(module, start):
+    """Return the judge of the first claim whose sentence starts so."""
+    return next(claim.judge for claim in module.CLAIMS if claim.sentence.startswith(start))
+
+
+def of_table_1(kind, name, measure, **values):
+    names = {"known": "known", "pan": "nonnegative", "krr": "hyper-KRR", "svr": "hyper-SVR"}
+    return [Result(f"{kind}: {name}", names[key], 0, measure, value) for key, value in values.items()]
+
+
+def test_sentences_about_known_kernels():
+    small = of_table_1("Gaussian", "wine", "error", krr=0.1, svr=0.05)
+    assert judged(liu_table1, "The regressions accurately")(small).holds
+    large = small + of_table_1("log", "wine", "error", krr=0.7, svr=0.1)
+    verdict = judged(liu_table1, "The regressions accurately")(large)
+    assert verdict == Verdict(False, "0.2 or more in 1 of 4 cells; most 0.70 (log, wine, hyper-KRR)")
+    assert judged(liu_table1, "Log kernel: hyper-SVR performs best")(large).holds
+    assert not judged(liu_table1, "Log kernel: hyper-SVR performs best")(
+        of_table_1("log", "wine", "error", krr=0.05, svr=0.1)
+    ).holds
+    accuracies = of_table_1("Gaussian", "wine", "accuracy, test", pan=90.0, krr=91.0, svr=92.0)
+    assert judged(liu_table1, "Gaussian kernel")(accuracies).holds
+    assert judged(liu_table1, "Accuracy and approximation")(small + accuracies).holds is False  # better in both
+    log = of_table_1("log", "wine", "accuracy, test", known=90.0, krr=80.0, svr=91.0)
+    assert judged(liu_table1, "Log kernel: the regressions improve")(log).holds
+    assert judged(liu_table1, "The method of Pan")(of_table_1("log", "wine", "error", pan=1.0)).holds
+
+
+@pytest.mark.parametrize(("own", "holds"), [(90.0, True), (82.0, False)])
+def test_sentences_about_ideal_kernels(own, holds):
+    sets = ("wine", "heart", "sonar")
+    found = cells(**{f"{name}, {rival}": 85.0 for name in sets for rival in liu_table2.RIVALS})
+    found += cells(**{f"{name}, {method}": own + ("SVR" in method) for name in sets for method in liu_table2.OWN})
+    assert judged(liu_table2, "The hyper methods are above")(found).holds is holds
+    assert judged(liu_table2, "hyper-SVR is superior")(found).holds
+    assert judged(liu_table2, "The squared loss")(found).holds
+    several = judged(liu_table2, "hyper-SVR does well")(found)
+    assert several == Verdict(
+        holds, f"level or ahead on {3 * holds} of 3 sets ({'wine, sonar, heart' if holds else ''})"
+    )
+    assert judged(liu_table2, "hyper-SVR is superior")([r for r in found if r.row != "wine"]).holds is None
+
+
+def test_sentences_about_parts():
+    def of_figure(error, seconds, pairs=lambda M: M * (M + 1) / 2):
+        return [
+            Result(f"M = {M}", f"v = {v}{how}", 0, measure, value)
+            for M in liu_figure2.LANDMARKS
+            for v in liu_figure2.PARTS
+            for how in ("", liu_figure2.OWN_PAIRS)
+            for measure, value in (("error", error(M, v)), ("seconds", seconds(M, v)), ("pairs", pairs(M)))
+        ]
+
+    found = of_figure(lambda M, v: 1.0 / M, lambda M, v: M / v)
+    assert all(claim.judge(found).holds for claim in liu_figure2.CLAIMS)
+    wrong = of_figure(lambda M, v: 1.0 + v, lambda M, v: M * v, lambda M: M**2)
+    assert all(claim.judge(wrong).holds is False for claim in liu_figure2.CLAIMS)
+
+
+def test_sentences_about_many_rows():
+    def of_table(accuracy, seconds):
+        return [
+            Result(f"ijcnn1, v = {v}", method, 0, measure, value(v, method))
+            for v in (5, 20)
+            for method in liu_table3.METHODS
+            for measure, value in (("accuracy", accuracy), ("seconds", seconds))
+        ]
+
+    found = of_table(lambda v, method: 90.0 + v / 20, lambda v, method: 100.0 / v)
+    assert [claim.judge(found).holds for claim in liu_table3.CLAIMS] == [True, True, True, None]
+    wrong = of_table(lambda v, method: 90.0 + v * len(method) / 5, lambda v, method: v * len(method) ** 3)
+    assert [claim.judge(wrong).holds for claim in liu_table3.CLAIMS] == [False, False, False, None]
+
+
+def test_a_margin_is_of_the_same_trials():
+    found = [Result("1 vs 9, n = 10", "reciprocal neighbours", t, "accuracy", 80.0 + 10 * t) for t in (0, 1)]
+    found.append(Result("1 vs 9, n = 10", "hyper-KRR", 0, "accuracy", 82.0))
+    assert judged(liu_figure3, "hyper-KRR is two")(found) == Verdict(True, "+2.0 points over 1 trials")
+    found.append(Result("1 vs 9, n = 50", "reciprocal neighbours", 0, "accuracy", 90.0))
+    found.append(Result("1 vs 9, n = 50", "hyper-KRR", 0, "accuracy", 95.0))
+    assert judged(liu_figure3, "The improvement is largest")(found).holds is False
+
+
+def test_each_rate_has_its_own_promise():
+    assert [learning_rate.promised("hyper-KRR", alpha) for alpha in (0.5, 0.75, 1.0)] == [-0.5, -0.5, -0.5]
+    assert [learning_rate.promised("hyper-SVR", alpha) for alpha in (0.5, 0.75, 1.0)] == [-0.25, -0.375, -0.5]
+    name = learning_rate.column("hyper-SVR", 0.5)
+    found = [Result(f"m = {m}", name, 0, "error", m**-0.3) for m in (10, 100)]
+    verdicts = {claim.sentence: claim.judge(found).holds for claim in learning_rate.CLAIMS}
+    assert verdicts.pop("hyper-SVR: at alpha = 0.5 the error falls at least as fast as m^-0.25")
+    assert set(verdicts.values()) == {None}

@@ -214,8 +214,8 @@ def test_claims_are_on_the_page(tmp_path):
     rows = [f"m = {m},hyper-KRR,0,error,{error}" for m, error in ((10, 1.0), (20, 0.9))]
     (tmp_path / "learning-rate.csv").write_text("\n".join(["row,column,trial,measure,value", *rows, ""]))
     page = reproduction_page([EXPERIMENTS["learning-rate"]], tmp_path, "pictures")
-    assert "| At alpha = 1 the error falls at least as fast as m^-0.5 | **contradicted** | the error falls as" in page
-    assert "of 1 claims in words, 0 hold, 1 are contradicted and 0 not tested" in page
+    assert "| hyper-KRR: at alpha = 1 the error falls at least as fast as m^-0.5 | **contradicted** | the error" in page
+    assert "of 6 claims in words, 0 hold, 1 are contradicted and 5 not tested" in page
     page = reproduction_page([EXPERIMENTS["learning-rate"]], tmp_path / "empty", "pictures")
     assert "| not tested | not in these results |  |" in page
 

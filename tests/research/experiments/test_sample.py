@@ -14,11 +14,13 @@ SAMPLE = [
     ("hsu-table1", "ecoli", "CV", 1),
     ("hsu-table1", "wine", "default", 2),
     ("hsu-figure1", "overfitting", "step 50", 0),
-    ("liu-table1", "Gaussian: wine", "hyper-KRR", 0),
-    ("liu-table1", "log: heart", "hyper-SVR", 1),
+    ("liu-table1", "Gaussian: wine", "hyper-KRR, library", 0),
+    ("liu-table1", "log: heart", "hyper-SVR, library", 1),
+    ("liu-table1", "log: sonar", "hyper-SVR", 0),
     ("liu-table2", "heart", "KTA", 0),
-    ("liu-table2", "fertility", "hyper-SVR (Gaussian)", 2),
-    pytest.param("liu-figure2", "M = 4", "v = 2", 0, marks=pytest.mark.slow),
+    ("liu-table2", "fertility", "hyper-SVR (Gaussian), library", 2),
+    ("liu-table2", "fertility", "hyper-KRR (Wishart)", 1),
+    pytest.param("liu-figure2", "M = 4", "v = 2, library", 0, marks=pytest.mark.slow),
     ("learning-rate", "m = 22", "hyper-KRR", 1),
 ]
 # One row of a small test set may fall on the other side on another machine; times are never the same.

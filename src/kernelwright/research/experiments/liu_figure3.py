@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
@@ -15,14 +16,14 @@ from sklearn.svm import SVC
 from kernelwright import datasets
 from kernelwright.estimators import HyperKernelRidge
 from kernelwright.reports import Picture
-from kernelwright.research.baselines import DataAdaptiveKernel
-from kernelwright.research.experiments.claims import LIU, Claim, Verdict
+from kernelwright.research.baselines import DataAdaptiveKernel, HyperKernelAsPrinted
+from kernelwright.research.experiments.claims import LIU, NOT_RUN, Claim, Verdict
 from kernelwright.research.experiments.runner import Experiment, Result, Task
 
 __all__ = ["EXPERIMENT", "PAIRS", "SIZES", "trial"]
 
 PAIRS, SIZES = ((1, 9), (2, 7), (4, 6)), (10, 20, 30, 40, 50)
-METHODS = ("reciprocal neighbours", "hyper-KRR")
+METHODS = ("reciprocal neighbours", "hyper-KRR", "hyper-KRR, library")
 N_TEST = 1000
 MARGIN = 1.5  # points; the paper says "about two"
 
@@ -40,8 +41,9 @@ def trial(pair: tuple[int, int], n: int, method: str, seed: int) -> dict[str, fl
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so few points
         adaptive = DataAdaptiveKernel().fit(X[train], y[train])
-        if method == "hyper-KRR":
-            learned = HyperKernelRidge(random_state=0).fit(X[train], adaptive.matrix_)
+        if method != "reciprocal neighbours":
+            learner: Any = HyperKernelAsPrinted if method == "hyper-KRR" else HyperKernelRidge
+            learned = learner(random_state=0).fit(X[train], adaptive.matrix_)
             K, K_test = learned.predict(X[train], X[train]), learned.predict(X[test], X[train])
         else:
             K, K_test = adaptive.kernel_(X[train], X[train]), adaptive.kernel_(X[test], X[train])
@@ -56,17 +58,42 @@ def tasks(quick: bool) -> list[Task]:
         for a, b in (PAIRS[:1] if quick else PAIRS)
         for n in SIZES
         for method in METHODS
-        for seed in range(3 if quick else 10)
+        for seed in range(1 if method == "hyper-KRR" else 3 if quick else 10)
+    ]
+
+
+def differences(results: Sequence[Result], sizes: Sequence[int] = SIZES, method: str = "hyper-KRR") -> list[float]:
+    """Return the accuracy of a method minus that of reciprocal neighbours, for each trial that has both."""
+    found = {(r.row, r.column, r.trial): r.value for r in results}
+    rows = {f"{a} vs {b}, n = {n}" for a, b in PAIRS for n in sizes}
+    return [
+        value - found[row, METHODS[0], number]
+        for (row, column, number), value in found.items()
+        if column == method and row in rows and (row, METHODS[0], number) in found
     ]
 
 
 def margin(results: Sequence[Result]) -> Verdict:
     """Judge whether the margin of the paper is reached."""
-    neighbours, learned = (np.mean([r.value for r in results if r.column == method]) for method in METHODS)
-    return Verdict(bool(learned - neighbours >= MARGIN), f"{learned:.1f} against {neighbours:.1f} %")
+    found = differences(results)
+    if not found:
+        return NOT_RUN
+    return Verdict(float(np.mean(found)) >= MARGIN, f"{np.mean(found):+.1f} points over {len(found)} trials")
 
 
-CLAIMS = (Claim(f"{LIU}, figure 3", "hyper-KRR is two points ahead of reciprocal neighbours", margin),)
+def larger_with_few(results: Sequence[Result]) -> Verdict:
+    """Judge whether the margin with 10 and 20 images is larger than with 40 and 50."""
+    few, many = differences(results, SIZES[:2]), differences(results, SIZES[-2:])
+    if not few or not many:
+        return NOT_RUN
+    said = f"{np.mean(few):+.1f} points with 10 and 20 images, {np.mean(many):+.1f} with 40 and 50"
+    return Verdict(bool(np.mean(few) > np.mean(many)), said)
+
+
+CLAIMS = (
+    Claim(f"{LIU}, figure 3", "hyper-KRR is two points ahead of reciprocal neighbours", margin),
+    Claim(f"{LIU}, figure 3", "The improvement is largest with few training images", larger_with_few),
+)
 
 
 def pictures(results: Sequence[Result]) -> dict[str, Picture]:
@@ -78,6 +105,8 @@ def pictures(results: Sequence[Result]) -> dict[str, Picture]:
     for ax, pair in zip(figure.subplots(1, len(pairs), squeeze=False)[0], pairs, strict=True):
         for method in METHODS:
             values = [[r.value for r in results if (r.row, r.column) == (f"{pair}, n = {n}", method)] for n in SIZES]
+            if not all(values):
+                continue
             ax.errorbar(
                 SIZES, [np.mean(v) for v in values], [np.std(v) for v in values], marker="o", capsize=3, label=method
             )
@@ -96,6 +125,8 @@ EXPERIMENT = Experiment(
     protocol="10 to 50 training images, half of each digit; 1000 test images; ten trials.",
     deviations=(
         "The paper prints curves and a margin of about two points, no numbers.",
+        "hyper-KRR is as printed (`HyperKernelAsPrinted`, see table 1), with one trial; library: this library's "
+        "default, with ten.",
         "DANK is this library's DataAdaptiveKernel with its defaults; C of the SVM is 10.",
     ),
     quick="1 against 9, three trials.",
