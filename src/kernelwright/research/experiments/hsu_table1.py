@@ -254,8 +254,8 @@ EXPERIMENT = Experiment(
         "(see the next table, which has the published MED of four sets to the digit).",
         "ERM on yeast and robot is ahead of the published one, and folds vary less. Why is not known: without the "
         "bound the result depends on where the optimiser stops, and the authors' code is in single precision.",
-        "CEN-1 on segment and CEN-2 on robot stay behind with all ten folds (93.0 and 92.7 %), so few folds were not the "
-        "reason. Eight of the ten other numbers of the networks are within one point of the published ones.",
+        "CEN-1 on segment and CEN-2 on robot stay behind with all ten folds (93.0 and 92.7 %), so few folds were not"
+        " the reason. Eight of the ten other numbers of the networks are within one point of the published ones.",
         "yeast: the bound holds the complexity down too far there; GMCE-SGD and leave-one-out do better in both "
         "columns.",
     ),

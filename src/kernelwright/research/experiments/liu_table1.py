@@ -254,21 +254,23 @@ EXPERIMENT = Experiment(
     ),
     quick="fertility and wine, two trials (as printed: one).",
     published_trials=10,
+    left_out=dict.fromkeys(OWN, "as printed not run yet; the library's column is not the paper's method"),
     claims=CLAIMS,
     explanations=(
-        "Accuracies say little here: all methods follow the known kernel, and differ from it by less than splits do.",
+        "Accuracies say little here: all methods follow the known kernel, and differ from it by less than splits do, "
+        "but for hyper-KRR as printed on the log kernel, which it does not fit.",
         "fertility has 100 rows, 88 of one class: naming it alone has 88 %. Published accuracies above 93 % on the "
         "unlabelled rows, of the known kernel too, do not come out with a chosen C.",
-        "As printed, hyper-KRR has errors of the published size with the Gaussian kernel (0.07 to 0.18; published 0.06 to "
-        "0.14), and far larger ones with the log kernel (0.25 to 0.59; published 0.44 to 0.83 but for fertility): it has "
-        "no constant, and returns to zero where the log kernel is far below. hyper-SVR has one, and is better there and "
-        "than published (0.05 to 0.10; published 0.10 to 0.52).",
+        "As printed, hyper-KRR has errors of the published size with the Gaussian kernel (0.07 to 0.18; published "
+        "0.06 to 0.14), and far larger ones with the log kernel (0.25 to 0.59; published 0.44 to 0.83 but for "
+        "fertility): it has no constant, and returns to zero where the log kernel is far below. hyper-SVR has one, "
+        "and is better there and than published (0.05 to 0.10; published 0.10 to 0.52).",
         "The published errors of the log kernel on fertility (0.005, 0.002) are a hundred times smaller than on all "
         "other sets, and far from ours in every column but the default.",
-        "The library's errors are smaller than the published ones by a factor of 2 to 137 for hyper-KRR, 1.3 to 10 for "
-        "hyper-SVR and 1.7 to 2.6 for nonnegative weights, but for the log kernel on fertility. These are not the "
-        "paper's numbers: the integral form has the right width, a constant is added, the ridge is chosen by leaving "
-        "out points; hyper-KRR and the default also refine the fit where that helps at left-out points; and the default "
-        "adds widths.",
+        "The library's errors are smaller than the published ones by a factor of 2 to 137 for hyper-KRR, 1.3 to 10 "
+        "for hyper-SVR and 1.7 to 2.6 for nonnegative weights, but for the log kernel on fertility. These are not "
+        "the paper's numbers: the integral form has the right width, a constant is added, the ridge is chosen by "
+        "leaving out points; hyper-KRR and the default also refine the fit where that helps at left-out points; and "
+        "the default adds widths.",
     ),
 )

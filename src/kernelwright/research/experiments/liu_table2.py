@@ -208,8 +208,8 @@ EXPERIMENT = Experiment(
         "one or two rows of sixty.",
         "Some rivals do better here than in print: RF on fertility and guide1t (by 5.8 and 0.5 points), KTA on guide1t "
         "(7.8), both on australian (2.7 and 2.8), MIKL on guide1t (6.1). With KTA and RF, C is chosen, not fixed.",
-        "The hyper methods as printed are level with the rivals, not above: the ideal kernel says no more than labels do. "
-        "With one trial of most of them, a point of accuracy is within the spread of splits.",
+        "The hyper methods as printed are level with the rivals, not above: the ideal kernel says no more than "
+        "labels do. With one trial of most of them, a point of accuracy is within the spread of splits.",
         "BMKL on heart: five trials in place of ten, and its priors are not printed; ours is two points below.",
     ),
 )
