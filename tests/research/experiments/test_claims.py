@@ -16,7 +16,14 @@ from kernelwright.research.experiments import (
     liu_table2,
     liu_table3,
 )
-from kernelwright.research.experiments.claims import NOT_RUN, Verdict, claims_sentence, mean_of, not_tested
+from kernelwright.research.experiments.claims import (
+    NOT_RUN,
+    Verdict,
+    claims_sentence,
+    mean_of,
+    means_together,
+    not_tested,
+)
 from kernelwright.research.experiments.registry import EXPERIMENTS
 from kernelwright.research.experiments.runner import Result
 
@@ -184,6 +191,13 @@ def test_sentences_about_many_rows():
     assert [claim.judge(found).holds for claim in liu_table3.CLAIMS] == [True, True, True, None]
     wrong = of_table(lambda v, method: 90.0 + v * len(method) / 5, lambda v, method: v * len(method) ** 3)
     assert [claim.judge(wrong).holds for claim in liu_table3.CLAIMS] == [False, False, False, None]
+
+
+def test_means_are_over_the_trials_that_all_columns_have():
+    values = {("a", 0): 1.0, ("a", 1): 5.0, ("b", 1): 2.0, ("b", 2): 9.0}
+    found = [Result("wine", column, trial, "accuracy", value) for (column, trial), value in values.items()]
+    assert means_together(found, "wine", ("a", "b")) == {"a": 5.0, "b": 2.0}
+    assert means_together(found, "wine", ("a", "b", "c")) == {}
 
 
 def test_a_margin_is_of_the_same_trials():

@@ -23,6 +23,7 @@ __all__ = [
     "Verdict",
     "claims_sentence",
     "mean_of",
+    "means_together",
     "not_tested",
 ]
 
@@ -71,6 +72,18 @@ def mean_of(results: Iterable[Result], row: str, column: str, measure: str = "ac
     """Return the mean over trials of one cell, or None if there is no result."""
     found = [r.value for r in results if (r.row, r.column, r.measure) == (row, column, measure)]
     return float(np.mean(found)) if found else None
+
+
+def means_together(
+    results: Iterable[Result], row: str, columns: Sequence[str], measure: str = "accuracy"
+) -> dict[str, float]:
+    """Return the mean of each column over the trials that all columns have; nothing if there is no such trial."""
+    found: dict[str, dict[int, float]] = {column: {} for column in columns}
+    for r in results:
+        if r.row == row and r.measure == measure and r.column in found:
+            found[r.column][r.trial] = r.value
+    common = set.intersection(*(set(trials) for trials in found.values()))
+    return {column: float(np.mean([trials[t] for t in common])) for column, trials in found.items()} if common else {}
 
 
 def claims_sentence(verdicts: Sequence[Verdict]) -> str:

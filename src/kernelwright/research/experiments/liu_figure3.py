@@ -82,12 +82,12 @@ def margin(results: Sequence[Result]) -> Verdict:
 
 
 def larger_with_few(results: Sequence[Result]) -> Verdict:
-    """Judge whether the margin with 10 and 20 images is larger than with 40 and 50."""
+    """Judge whether there is a margin with 10 and 20 images, and it is larger than with 40 and 50."""
     few, many = differences(results, SIZES[:2]), differences(results, SIZES[-2:])
     if not few or not many:
         return NOT_RUN
     said = f"{np.mean(few):+.1f} points with 10 and 20 images, {np.mean(many):+.1f} with 40 and 50"
-    return Verdict(bool(np.mean(few) > np.mean(many)), said)
+    return Verdict(bool(np.mean(few) > max(np.mean(many), 0.0)), said)
 
 
 CLAIMS = (

@@ -26,7 +26,7 @@ from kernelwright.research.baselines import (
     IndefiniteMKL,
     RandomFeatureAlignment,
 )
-from kernelwright.research.experiments.claims import LIU, NOT_RUN, Claim, Verdict, mean_of
+from kernelwright.research.experiments.claims import LIU, NOT_RUN, Claim, Verdict, means_together
 from kernelwright.research.experiments.runner import Experiment, Result, Task
 
 __all__ = ["CLAIMS", "EXPERIMENT", "METHODS", "SETS"]
@@ -118,10 +118,9 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def means(results: Sequence[Result], methods: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return the mean accuracies of methods by data set, of those that have all of them; nothing if these are few."""
-    found = {name: {method: mean_of(results, name, method) for method in methods} for name in SETS}
-    known = {name: {m: v for m, v in cells.items() if v is not None} for name, cells in found.items()}
-    complete = {name: cells for name, cells in known.items() if len(cells) == len(methods)}
+    """Return mean accuracies over the same trials by data set; nothing if few data sets have all methods."""
+    found = {name: means_together(results, name, methods) for name in SETS}
+    complete = {name: cells for name, cells in found.items() if cells}
     return complete if len(complete) >= FEWEST_SETS else {}
 
 
