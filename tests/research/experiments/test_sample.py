@@ -19,7 +19,7 @@ SAMPLE = [
     ("liu-table1", "log: sonar", "hyper-SVR", 0),
     ("liu-table2", "heart", "KTA", 0),
     ("liu-table2", "fertility", "hyper-SVR (Gaussian), library", 2),
-    ("liu-table2", "fertility", "hyper-KRR (Wishart)", 1),
+    ("liu-table2", "fertility", "hyper-KRR (Wishart)", 0),
     pytest.param("liu-figure2", "M = 4", "v = 2, library", 0, marks=pytest.mark.slow),
     ("learning-rate", "m = 22", "hyper-KRR", 1),
 ]

@@ -239,8 +239,8 @@ EXPERIMENT = Experiment(
         "GMCE-SGD: 1000 steps, each on a tenth of the rows drawn anew; the final embedding is solved on all rows.",
         "CV: a grid over a common length scale and the ridge, five folds; the paper does not print its grid.",
         "The last two columns are this library's defaults on unscaled inputs; they have no published counterpart. But "
-        "for the default on wine, they were run on 16 November 2026, before the default got a linear trend, a pool with "
-        "a logistic line and trees.",
+        "for the default on wine, they were run on 16 November 2026, before the default got a linear trend, a pool "
+        "with a logistic line and trees.",
     ),
     quick="wine and ecoli, three folds.",
     published_trials=10,
