@@ -43,7 +43,7 @@ def test_full_protocol_is_the_published_one():
     assert (full.n_train, full.batch_size, full.epochs, full.learning_rate) == (60000, 6000, 800, 0.01)
     net = hsu_network.cnn(full.channels, full.n_features, full.deviation)
     assert (net[0].bias == full.deviation).all()
-    assert net[7].weight.abs().max().item() <= 0.2
+    assert net[7].weight.abs().max().item() <= 0.2 + 1e-6  # single precision
 
 
 def test_a_run_at_the_published_size_resumes_where_it_was_stopped(digits_at_random, tmp_path, monkeypatch):
