@@ -87,7 +87,7 @@ def larger_with_few(results: Sequence[Result]) -> Verdict:
     if not few or not many:
         return NOT_RUN
     said = f"{np.mean(few):+.1f} points with 10 and 20 images, {np.mean(many):+.1f} with 40 and 50"
-    return Verdict(bool(np.mean(few) > max(np.mean(many), 0.0)), said)
+    return Verdict(float(np.mean(few)) > max(float(np.mean(many)), 0.0), said)
 
 
 CLAIMS = (
