@@ -1,6 +1,7 @@
 """Rows brought together on disk: the buckets, the rows in them and their order are those of an array in memory."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from kernelwright.inputs.blocks import Block, SlicedRows
 from kernelwright.inputs.source_rows import SourceRows
 from kernelwright.inputs.sources import ArrayParts, ChunkedRows
 from kernelwright.storage.fit_folder import FitFolder
+from tools.processes import peak_of
 
 N = 500
 
@@ -153,6 +155,22 @@ def test_a_damaged_result_is_computed_again(rows, tmp_path):
     found, calls = solved(rows, tmp_path)
     assert calls == [0, 2]
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is read from /proc")
+def test_memory_does_not_grow_with_the_rows():
+    def chunks():
+        for seed in range(40):
+            yield np.random.default_rng(seed).uniform(size=(10_000, 20)), np.arange(10_000) % 3
+
+    def gather():
+        found = SourceRows(ChunkedRows(chunks))
+        found.read(None, "a test")
+        seen = found.gathered(lambda block: (block.X[:, :1] * 64).astype(int), 64)
+        assert sum(len(rows) for _, rows in seen.map(lambda number, block, rows, given: rows[:])) == 400_000
+
+    gather()  # so that nothing is loaded for the first time
+    assert peak_of(gather) < 400_000 * 20 * 8 / 2
 
 
 def test_too_small_a_disk_is_found_before_anything_is_written(rows, tmp_path, monkeypatch):
