@@ -33,10 +33,10 @@ def solved(rows, n_trees, leaf, n_sample=300):
     random = torch.Generator().manual_seed(0)
     sample = points[torch.randperm(len(points), generator=random)[:n_sample]]
     stems = grow_stems(KERNEL, sample, len(points), leaf, n_trees, random)
-    solver = BucketSolver(KERNEL, None, ClassTargets(3), prior, NOISE, leaf, stems)
     judged = np.arange(0, 1200, 7)
+    solver = BucketSolver(KERNEL, None, ClassTargets(3), prior, NOISE, leaf, stems, judged)
     gathered = SlicedRows(rows).gathered(solver.route, solver.starts[-1])
-    found = CollectedTrees(solver, gathered, judged)
+    found = CollectedTrees(solver, gathered)
     found.collect()
     data = TrainingSet.of(points, ClassTargets(3).encode(rows.labels), weights=weights, prior=prior)
     at = torch.from_numpy(judged)
@@ -93,9 +93,11 @@ def test_a_bucket_far_larger_than_the_sample_foretold_is_split_into_small_leaves
 def test_points_in_single_precision_are_the_points_that_are_solved(rows):
     points = torch.from_numpy(rows.X)
     stems = grow_stems(KERNEL, points[::4], 1200, 100, 1, torch.Generator())
-    solver = BucketSolver(KERNEL, None, ClassTargets(3), torch.zeros(3).double(), NOISE, 100, stems, torch.float32)
+    solver = BucketSolver(
+        KERNEL, None, ClassTargets(3), torch.zeros(3).double(), NOISE, 100, stems, None, torch.float32
+    )
     gathered = SlicedRows(rows).gathered(solver.route, solver.starts[-1])
-    found = CollectedTrees(solver, gathered, np.arange(1200))
+    found = CollectedTrees(solver, gathered)
     found.collect()
     data = TrainingSet.of(points.float().double(), ClassTargets(3).encode(rows.labels))
     solution = found.solution(np.arange(1200), data)
@@ -119,7 +121,7 @@ def test_more_columns_are_those_of_the_same_trees_in_memory(rows, other_noise, m
     points, weights = torch.from_numpy(rows.X), torch.from_numpy(rows.weights)
     stems = grow_stems(KERNEL, points[::4], 1200, 60, 2, torch.Generator().manual_seed(0))
     solver = BucketSolver(KERNEL, None, ClassTargets(3), torch.zeros(3).double(), NOISE, 60, stems)
-    found = CollectedTrees(solver, SlicedRows(rows).gathered(solver.route, solver.starts[-1]), np.arange(1200))
+    found = CollectedTrees(solver, SlicedRows(rows).gathered(solver.route, solver.starts[-1]))
     found.collect()
     judged = np.arange(3, 1200, 5)
     data = TrainingSet.of(points, ClassTargets(3).encode(rows.labels), weights=weights)
@@ -148,7 +150,7 @@ def test_a_bucket_that_only_the_sample_could_fill_stays_empty():
     solver = BucketSolver(KERNEL, None, ClassTargets(2), torch.zeros(2).double(), NOISE, 20, stems)
     gathered = SlicedRows(rows).gathered(solver.route, solver.starts[-1])
     assert 0 in gathered.sizes
-    found = CollectedTrees(solver, gathered, np.arange(1200))
+    found = CollectedTrees(solver, gathered)
     found.collect()
     assert sorted(found.partitions[0].order.tolist()) == list(range(1200))
     outputs, _ = solution_of(found, rows)

@@ -176,12 +176,13 @@ def _fit_trees(chunks: Chunks, plan: FitPlan, seed: int, random: torch.Generator
         noise,
         tree.leaf,
         grow_stems(choice.kernel, data.points, len(chunks), tree.leaf, tree.trees, random),
+        None if more else rows,
         torch.float32 if 8.0 * len(chunks) * data.points.shape[1] >= SINGLE_FROM else torch.float64,
     )
     logger.info("%d rows: %r, %d buckets", len(chunks), tree, solver.starts[-1])
     gathered = chunks.gathered(solver.route, solver.starts[-1])
     logger.info("%d rows are routed, after %.0f s", len(chunks), time.monotonic() - started)
-    trees = CollectedTrees(solver, gathered, np.arange(len(chunks)) if more else rows)
+    trees = CollectedTrees(solver, gathered)
     trees.collect()
     block = Block(sample.X, sample.y, sample.weights)
     judged = _judged(solver.training_set(block), rows, random)

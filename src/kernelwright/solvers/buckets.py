@@ -66,6 +66,7 @@ class SolvedBucket:
     weights: np.ndarray
     strata: np.ndarray
     coefficients: np.ndarray
+    judged: np.ndarray  # the places of rows of the bucket among those that are judged; the next two are theirs
     left_out: np.ndarray
     nearest: np.ndarray
     squared_norm: np.ndarray  # a number, and so is the next
@@ -88,6 +89,7 @@ class BucketSolver:
     noise: float  # n lambda
     leaf: int
     stems: tuple[RowPartition, ...]
+    judged: np.ndarray | None = None  # indices of the rows whose left-out outputs are wanted; None: all rows
     dtype: torch.dtype = torch.float64  # of the points that are kept
 
     @property
@@ -120,8 +122,8 @@ class BucketSolver:
         parts = (branch.axis, branch.threshold, branch.children, branch.starts)
         kept = branch.order if tree == 0 else branch.order[:0]
         of_rows = (data.points[kept].to(self.dtype), data.weights[kept], data.strata[kept])
-        columns = (solved.coefficients, solved.left_out, solved.nearest)
-        found = (*of_rows, *(column[branch.order] for column in columns))
+        here, judged = _found_among(self.judged, rows)
+        found = (*of_rows, solved.coefficients[branch.order], judged, solved.left_out[here], solved.nearest[here])
         numbers = (np.array(number) for number in (solved.squared_norm, solved.jitter))
         return SolvedBucket(rows[order], *(each.numpy() for each in (*parts, *found)), *numbers)
 
@@ -143,7 +145,8 @@ class SolvedColumnsOfBucket:
 
     rows: np.ndarray
     coefficients: np.ndarray
-    left_out: np.ndarray
+    judged: np.ndarray  # the places of rows of the bucket among those that are judged
+    left_out: np.ndarray  # of these
 
 
 @dataclass(frozen=True)
@@ -153,10 +156,12 @@ class MoreColumns:
     solver: BucketSolver
     columns: tuple[Columns, ...]  # what their targets are is said by their rules
     noises: tuple[float, ...]  # n lambda of each
+    judged: np.ndarray  # indices of the rows whose left-out outputs are wanted
 
     def solve(self, bucket: int, block: Block, rows: np.ndarray, left_out: np.ndarray) -> SolvedColumnsOfBucket:
         """Solve, given the left-out outputs of the rows; columns of the same ridge share their factors."""
         solver, found = self.solver, dict[int, tuple[Tensor, Tensor]]()
+        here, judged = _found_among(self.judged, rows)
         with torch.no_grad(), threads_for(min(len(rows), solver.leaf)):
             data, branch = solver.grown(bucket, block)
             targets = [each.of_rows(block.labels, left_out) for each in self.columns]
@@ -166,10 +171,10 @@ class MoreColumns:
                 own = replace(data, targets=torch.cat([targets[place] for place in places], 1), prior=torch.cat(priors))
                 solved = solve_tree(solver.kernel, own, noise / own.total_weight, branch)
                 sizes = [len(prior) for prior in priors]
-                V, outputs = (each[branch.order].split(sizes, 1) for each in (solved.coefficients, solved.left_out))
+                V, outputs = solved.coefficients[branch.order].split(sizes, 1), solved.left_out[here].split(sizes, 1)
                 found |= dict(zip(places, zip(V, outputs, strict=True), strict=True))
         V, outputs = (torch.cat(parts, 1).numpy() for parts in zip(*map(found.get, sorted(found)), strict=True))
-        return SolvedColumnsOfBucket(rows[branch.order.numpy()], V, outputs)
+        return SolvedColumnsOfBucket(rows[branch.order.numpy()], V, judged.numpy(), outputs)
 
 
 class CollectedTrees:
@@ -180,13 +185,12 @@ class CollectedTrees:
     solver : BucketSolver
     gathered : Gathered
         The rows, brought together in buckets.
-    judged : ndarray
-        Indices of the rows whose left-out outputs are kept, in increasing order.
     """
 
-    def __init__(self, solver: BucketSolver, gathered: Gathered, judged: np.ndarray) -> None:
-        self.solver, self.gathered, self.judged, self.starts = solver, gathered, judged, solver.starts
+    def __init__(self, solver: BucketSolver, gathered: Gathered) -> None:
+        self.solver, self.gathered, self.starts = solver, gathered, solver.starts
         self.n_rows, self.n_trees = int(gathered.sizes[: self.starts[1]].sum()), len(solver.stems)
+        self.judged = judged = np.arange(self.n_rows) if solver.judged is None else solver.judged
         self.ends = gathered.sizes.cumsum()  # also places among the coefficients: tree by tree, bucket by bucket
         self.branches = [None if size else self._empty(bucket) for bucket, size in enumerate(gathered.sizes)]
         n_outputs = len(solver.prior)
@@ -218,9 +222,9 @@ class CollectedTrees:
         self.coefficients[end - len(V) : end] = V
         if tree == 0:
             self._keep(solved)
-        here, at = _found_among(self.judged, solved.rows)
-        self.left_out[at] += torch.from_numpy(solved.left_out)[here] / self.n_trees
-        self.nearest[at] = torch.maximum(self.nearest[at], torch.from_numpy(solved.nearest)[here])
+        at = torch.from_numpy(solved.judged)
+        self.left_out[at] += torch.from_numpy(solved.left_out) / self.n_trees
+        self.nearest[at] = torch.maximum(self.nearest[at], torch.from_numpy(solved.nearest))
         self.squared_norm += float(solved.squared_norm) / self.n_trees
         self.jitter = max(self.jitter, float(solved.jitter))
 
@@ -281,14 +285,14 @@ class CollectedTrees:
         sizes = [len(each.prior) for each in columns]
         V = torch.zeros(len(self.coefficients), sum(sizes), dtype=torch.float64)
         left_out = torch.zeros(len(rows), sum(sizes), dtype=torch.float64)
-        more = MoreColumns(self.solver, tuple(replace(each, targets=each.targets[:0]) for each in columns), noises)
+        rules = tuple(replace(each, targets=each.targets[:0]) for each in columns)
+        more = MoreColumns(self.solver, rules, noises, rows)
         done = RowsDone("rows of all trees solved for their distributions", int(self.ends[-1]))
         for number, found in self.gathered.map(more.solve, self._left_out_of):
             done.add(len(found.rows))
             end = int(self.ends[number])
             V[end - len(found.rows) : end] = torch.from_numpy(found.coefficients) / self.n_trees
-            here, at = _found_among(rows, found.rows)
-            left_out[at] += torch.from_numpy(found.left_out)[here] / self.n_trees
+            left_out[torch.from_numpy(found.judged)] += torch.from_numpy(found.left_out) / self.n_trees
         return [SolvedColumns(*each) for each in zip(V.split(sizes, 1), left_out.split(sizes, 1), strict=True)]
 
     def _left_out_of(self, bucket: int) -> np.ndarray:
@@ -298,8 +302,10 @@ class CollectedTrees:
         return self.left_out[branch.order.sort().values].numpy()
 
 
-def _found_among(known: np.ndarray, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-    """Return which of the rows are among some known ones, which increase, and their places there."""
+def _found_among(known: np.ndarray | None, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Return which of the rows are among some known ones, which increase, and their places there; None: all are."""
+    if known is None:
+        return torch.arange(len(rows)), torch.from_numpy(rows)
     place = np.searchsorted(known, rows).clip(max=len(known) - 1)
     here = np.flatnonzero(known[place] == rows)
     return torch.from_numpy(here), torch.from_numpy(place[here])
