@@ -103,7 +103,7 @@ def tree_fit(client, n):
         "of the busiest": there.max(),
         "peak memory of a worker": format_bytes(resident(client, "VmHWM")),
         "of the caller": format_bytes(peak),
-        "bytes sent by workers": format_bytes(moved),
+        "bytes between workers": format_bytes(moved),
         "accuracy": np.mean(fitted.predict(new) == labels(new)),
     }
 
@@ -143,16 +143,15 @@ def trees_plan(measured):
     for n, machines in ((largest["rows"], 2), (10**8, 10), (10**8, 100), (10**9, 10), (10**9, 100)):
         check = n == largest["rows"]
         seconds = learning + of_caller * n + of_worker * n / machines
-        gathered = TREES * n * (8 * D + 32) * (1 - 1 / machines)
         rows.append(
             {
                 "rows": n,
                 "machines": machines,
                 "minutes planned": seconds / 60.0,
                 "minutes measured": _critical(largest) / 60.0 if check else math.nan,
-                "rows brought together": format_bytes(int(gathered)),
+                "rows brought together": format_bytes(TREES * n * (8 * D + 32)),
+                "measured": largest["bytes between workers"] if check else "",
                 "to the caller": format_bytes(n * (8 * D + 16 + TREES * (8 * CLASSES + 8))),
-                "sent, measured": largest["bytes sent by workers"] if check else "",
                 "model": format_bytes(n * (8 * D + 33 + TREES * (8 * CLASSES + 8))),
                 "of the time, the caller alone": (learning + of_caller * n) / seconds,
             }

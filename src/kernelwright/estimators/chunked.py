@@ -67,12 +67,10 @@ def described_rows(rows: Dataset | Chunks, parts: RowSplit) -> Dataset:
     return rows.subset(np.union1d(parts.learned, parts.solved))
 
 
-def fit_chunks(
-    chunks: Chunks, plan: FitPlan, n_features: int, random: torch.Generator, *, more: bool = False
-) -> ChunkFit:
+def fit_chunks(chunks: Chunks, plan: FitPlan, n_features: int, random: torch.Generator, *, more: int = 0) -> ChunkFit:
     """Learn the hyperparameters from a random sample, and solve the embedding of all rows.
 
-    ``more`` says whether more columns will be solved for, which ask for the left-out outputs of all rows.
+    ``more`` is the number of columns that will be solved for besides; they ask for the left-out outputs of all rows.
     """
     seed = int(torch.randint(2**31 - 1, (), generator=random))
     fit = partial(_fit_sums, n_features=n_features) if plan.explicit else partial(_fit_trees, more=more)
@@ -156,14 +154,14 @@ def _target_sums(y: np.ndarray, weights: np.ndarray, targets: Targets) -> np.nda
     return np.concatenate([weights @ targets.encode(y).numpy(), of_strata])
 
 
-def _fit_trees(chunks: Chunks, plan: FitPlan, seed: int, random: torch.Generator, *, more: bool) -> ChunkFit:
+def _fit_trees(chunks: Chunks, plan: FitPlan, seed: int, random: torch.Generator, *, more: int) -> ChunkFit:
     """Route all rows to buckets, and solve the leaves of each."""
     tree, started = _tree_of(plan.solver), time.monotonic()
     rows, sample = _sample(chunks, seed)
     data, _, scaler = gather(sample, plan)
     if not divisible(plan.kernel, data.points):
         raise ValueError(f"A tree can split points that are dense rows of numbers only, not those of {plan.kernel!r}.")
-    _refuse_if_too_large(len(chunks), data, tree)
+    _refuse_if_too_large(len(chunks), data, tree, more)
     totals = _Totals.of(chunks, plan.targets)
     nearest = _NearestInChunks(chunks, scaler, plan.targets, data.prior)
     choice = learn(data, replace(plan, nearest=plan.nearest or nearest), tree, random)
@@ -211,9 +209,9 @@ def _tree_of(solver: Solver) -> Tree:
     )
 
 
-def _refuse_if_too_large(n_rows: int, data: TrainingSet, tree: Tree) -> None:
+def _refuse_if_too_large(n_rows: int, data: TrainingSet, tree: Tree, more: int) -> None:
     """Raise an error if the model itself would not fit into the memory of this process."""
-    n_columns, width = data.targets.shape[1], data.points.shape[1]
+    n_columns, width = data.targets.shape[1] + 2 * more, data.points.shape[1]  # more columns are copied once
     n_bytes = 8.0 * n_rows * width
     of_points = n_bytes if n_bytes < SINGLE_FROM else 0.5 * n_bytes
     needed = of_points + 8.0 * n_rows * (tree.trees * (n_columns + 2) + 5)

@@ -36,7 +36,7 @@ from kernelwright.estimators.progress import progress
 from kernelwright.estimators.regression import for_numbers, learned_from, target_scales
 from kernelwright.estimators.row_split import RowSplit, split
 from kernelwright.estimators.sources import rows_of
-from kernelwright.estimators.spread import spread_of, with_columns
+from kernelwright.estimators.spread import n_columns, spread_of, with_columns
 from kernelwright.features import FeatureMap
 from kernelwright.inputs.arrays import generator
 from kernelwright.inputs.blocks import Chunks
@@ -183,7 +183,7 @@ class EmbeddingRegressor(NumberStreams, PredictsNumbers):
             targets = NumberTargets.of(target_scales(sample, plan, how, random), sample.y)
             plan = for_numbers(plan, targets)
             if isinstance(rows, Chunks):
-                found = fit_chunks(rows, plan, self.n_features_in_, random, more=True)
+                found = fit_chunks(rows, plan, self.n_features_in_, random, more=n_columns(targets, how))
                 choice, solution, scaler, more = found.choice, found.solution, found.scaler, found.more
                 embedded, solver = found.rows, found.solver
             else:

@@ -32,7 +32,7 @@ from kernelwright.solvers.solution import Columns, SolvedColumns
 from kernelwright.uncertainty.calibration import trust_by_evidence
 from kernelwright.uncertainty.links import LeftOutOutputs
 
-__all__ = ["Spread", "predictions_of", "spread_of", "with_columns"]
+__all__ = ["Spread", "n_columns", "predictions_of", "spread_of", "with_columns"]
 
 RIDGE_ROWS = 800  # that decide the ridges of scale and direct estimate
 
@@ -49,6 +49,12 @@ class Spread:
     prior: Tensor
     left_out: tuple[LeftOutTarget, ...]
     noises: tuple[float, ...]  # n lambda of the scales, and of the direct estimate of each target if it has a weight
+
+
+def n_columns(targets: NumberTargets, how: Distribution) -> int:
+    """Return the number of columns that :func:`spread_of` solves for."""
+    direct = 0 if isinstance(how, LocationScale) else sum(len(scale.thresholds.values) - 1 for scale in targets.scales)
+    return len(targets.scales) + direct
 
 
 def spread_of(
