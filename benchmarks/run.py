@@ -4,7 +4,7 @@
 stopped resumes.
 ``figures`` draws their results. ``micro`` times the parts of a fit, ``startup`` the command line where it needs no
 model; ``--record`` adds their ratios to ``history.csv``.
-The others (floor, head, default, fits, large, goals, hyper, probabilities, cluster) print tables and write them into
+The others (floor, head, default, fits, large, goals, growing, hyper, probabilities, cluster) print tables and write them into
 The others (floor, head, default, fits, large, big, hyper, probabilities, cluster) print tables and write them into
 ``benchmarks/results``.
 
@@ -197,6 +197,15 @@ def run_big(arguments: argparse.Namespace) -> None:
     keep("big", "Rows in Parquet files, and the same rows in memory, one thread", big.rows(big.SIZES[size]))
 
 
+def run_growing(arguments: argparse.Namespace) -> None:
+    """Add rows to a fitted tree, and compress models."""
+    from benchmarks import growing
+
+    keep("growing", "Rows added to a tree, 1000 a call (covtype, one thread)", list(growing.rows(arguments.quick)))
+    title = "Models of 2000 rows with 20 columns, whole and compressed (one thread)"
+    keep("small_models", title, list(growing.small_models(arguments.quick)))
+
+
 def run_hyper(arguments: argparse.Namespace) -> None:
     """Score and time learned kernels."""
     from benchmarks import hyper
@@ -248,6 +257,7 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "large": run_large,
     "goals": run_goals,
     "big": run_big,
+    "growing": run_growing,
     "hyper": run_hyper,
     "probabilities": run_probabilities,
     "cluster": run_cluster,
