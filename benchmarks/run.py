@@ -4,8 +4,8 @@
 stopped resumes.
 ``figures`` draws their results. ``micro`` times the parts of a fit, ``startup`` the command line where it needs no
 model; ``--record`` adds their ratios to ``history.csv``.
-The others (floor, head, default, fits, large, goals, big, growing, hyper, probabilities, cluster) print tables and write
-them into ``benchmarks/results``.
+The others (floor, head, default, fits, large, goals, big, growing, hyper, probabilities, cluster) print tables and
+write them into ``benchmarks/results``.
 
 Wherever one thing is said to be faster than another, both were timed side by side in one run.
 """
