@@ -81,7 +81,9 @@ class Boosted:
 def _lightgbm(settings: dict[str, Any], X: np.ndarray, y: np.ndarray, X_held: np.ndarray, y_held: np.ndarray) -> Any:
     import lightgbm
 
-    model = lightgbm.LGBMRegressor(3000, learning_rate=0.1, verbose=-1, random_state=0, n_jobs=1, **settings)
+    model = lightgbm.LGBMRegressor(
+        n_estimators=3000, learning_rate=0.1, verbose=-1, random_state=0, n_jobs=1, **settings
+    )
     return model.fit(X, y, eval_set=[(X_held, y_held)], callbacks=[lightgbm.early_stopping(30, verbose=False)])
 
 
