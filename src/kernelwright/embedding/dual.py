@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -66,7 +67,8 @@ class DualEmbedding:
         """
         data = self.data
         if data.groups is not None:
-            return data.targets - without_groups(self.factor.inverse_blocks, self.coefficients, data.groups)
+            root = self.factor.inverse_root()
+            return data.targets - without_groups(partial(_inverse_blocks, root), self.coefficients, data.groups)
         divisor = leave_one_out_divisor(self.factor.inverse_diagonal(), data.one_of_equals, self.noise)
         return data.targets - self.coefficients / divisor[:, None]
 
@@ -109,6 +111,12 @@ def without_groups(inverse_blocks: Callable[[Tensor], Tensor], V: Tensor, groups
     for rows in rows_by_group(groups):
         residuals[rows] = solve_blocks(inverse_blocks(rows), V[rows])
     return residuals
+
+
+def _inverse_blocks(root: Tensor, rows: Tensor) -> Tensor:
+    """Return blocks of ``A^-1 = R R^T``, one for each row of ``rows``, a matrix of row indices."""
+    own = root[rows]
+    return (own @ own.mT).double()
 
 
 def rows_by_group(groups: Tensor) -> list[Tensor]:

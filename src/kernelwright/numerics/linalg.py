@@ -94,19 +94,15 @@ class Factor:
         half, _ = lapack.dlauum(self.lower, lower=1)
         return mirror_upper_(torch.from_numpy(half.T))  # in C order the filled triangle is the upper one
 
-    def inverse_diagonal(self) -> Tensor:
-        """Return the diagonal of ``A^-1`` alone: the column sums of squares of ``L^-1``."""
+    def inverse_root(self) -> Tensor:
+        """Return R with ``A^-1 = R R^T``, in the precision of the factor."""
         invert = lapack.strtri if self.lower.dtype == np.float32 else lapack.dtrtri
-        root = torch.from_numpy(invert(self.lower, lower=1)[0].T).triu_()  # its transpose is in C order
-        return torch.linalg.vecdot(root, root).double()
+        return torch.from_numpy(invert(self.lower, lower=1)[0].T).triu_()  # the transpose of L^-1 is in C order
 
-    def inverse_blocks(self, rows: Tensor) -> Tensor:
-        """Return blocks of ``A^-1``, one for each row of ``rows``, a matrix of row indices."""
-        columns, place = rows.unique(return_inverse=True)
-        units = torch.zeros(len(self), len(columns), dtype=torch.float64)
-        units[columns, torch.arange(len(columns))] = 1.0
-        inverse = self.solve(units)
-        return inverse[rows[:, :, None], place[:, None, :]]
+    def inverse_diagonal(self) -> Tensor:
+        """Return the diagonal of ``A^-1`` alone."""
+        root = self.inverse_root()
+        return torch.linalg.vecdot(root, root).double()
 
     def log_determinant(self) -> float:
         """``log |A|``."""
