@@ -54,7 +54,7 @@ def found_in(rows, order):
 def test_a_series_is_found_in_any_order_of_storage(seed):
     rows = series(seed)
     blocks = found_in(rows, IN_ORDER)
-    assert torch.equal(blocks, IN_ORDER // (N // dependence.BLOCKS))
+    assert torch.equal(blocks, IN_ORDER // dependence.LEFT_OUT)
     shuffled = torch.randperm(N, generator=random(seed))
     found = found_in(rows.subset(shuffled), shuffled)
     assert torch.equal(found, blocks[shuffled])

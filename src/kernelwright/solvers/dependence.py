@@ -20,7 +20,8 @@ from kernelwright.kernels import Kernel
 __all__ = ["TESTED_FROM", "dependent_blocks", "error_of_blocks"]
 
 TESTED_FROM = 5000  # rows; below, a block would be too small to differ from single rows
-BLOCKS = 100  # of consecutive rows
+BLOCKS = 100  # of consecutive rows, for the test
+LEFT_OUT = 50  # rows of a block if the test finds dependence: errors without them are those of new rows, on ijcnn1
 LEAVES, LEAF = 30, 1000  # that are tested: fewer often miss the dependence of ijcnn1
 SURE, WORTH = 2.5, 1.05  # standard errors, and times the error of random groups
 SORTED = 0.99  # correlation of a column with the order of the rows, by ranks: rows are sorted by it
@@ -29,7 +30,7 @@ SORTED = 0.99  # correlation of a column with the order of the rows, by ranks: r
 def dependent_blocks(
     kernel: Kernel, data: TrainingSet, ridge: float, order: Tensor, generator: torch.Generator
 ) -> Tensor | None:
-    """Return the block of each row if rows depend on their neighbours, else None.
+    """Return a block of consecutive rows for each row if rows depend on their neighbours, else None.
 
     Rows that are sorted by a column are not tested: the rows around a block say little about it, in whatever order
     they came.
@@ -49,7 +50,8 @@ def dependent_blocks(
     excess = of_blocks - of_random
     sums = torch.zeros(BLOCKS, dtype=torch.float64).index_add(0, blocks, excess)
     sure = float(excess.sum()) > SURE * math.sqrt(float(sums.square().sum()))
-    return blocks if sure and float(of_blocks.sum()) > WORTH * float(of_random.sum()) else None
+    dependent = sure and float(of_blocks.sum()) > WORTH * float(of_random.sum())
+    return order // LEFT_OUT if dependent else None
 
 
 def error_of_blocks(
