@@ -254,6 +254,7 @@ METHODS: dict[str, Method] = {
         "ngboost",
         "a normal distribution; at most 2000 steps, chosen on a fifth of the rows, then fitted on all",
         quick=False,
+        usual=False,
     ),
     "GPyTorch, exact": Method(
         exact_process,
